@@ -63,7 +63,7 @@ struct prazo_config_upstream {
 };
 
 struct prazo_config_route {
-    char *label; /* metrics label: name if given, else methods and path, e.g. "POST /orders/*" */
+    char *label; /* metrics label: name if given, else methods and path, such as "POST /orders" */
     char *path;  /* exact or prefix*; default "*"... NULL matches everything */
     char **methods; /* upper case; NULL: all */
     size_t method_count;

@@ -11,36 +11,36 @@
 
 /* X(TOKEN, "name", flags): headers that somebody here treats specially. */
 #define PRAZO_HDR_MAP(X)                                                                           \
-    X(CONNECTION, "connection", PRAZO_HDR_HOP)                                                     \
-    X(KEEP_ALIVE, "keep-alive", PRAZO_HDR_HOP)                                                     \
-    X(PROXY_CONNECTION, "proxy-connection", PRAZO_HDR_HOP)                                         \
-    X(TE, "te", PRAZO_HDR_HOP)                                                                     \
-    X(TRAILER, "trailer", PRAZO_HDR_FRAMING)                                                       \
-    X(TRANSFER_ENCODING, "transfer-encoding", PRAZO_HDR_HOP | PRAZO_HDR_FRAMING)                   \
-    X(UPGRADE, "upgrade", PRAZO_HDR_HOP)                                                           \
-    X(HTTP2_SETTINGS, "http2-settings", PRAZO_HDR_HOP)                                             \
+    X(CONNECTION, "connection", PRAZO_HDRF_HOP)                                                     \
+    X(KEEP_ALIVE, "keep-alive", PRAZO_HDRF_HOP)                                                     \
+    X(PROXY_CONNECTION, "proxy-connection", PRAZO_HDRF_HOP)                                         \
+    X(TE, "te", PRAZO_HDRF_HOP)                                                                     \
+    X(TRAILER, "trailer", PRAZO_HDRF_FRAMING)                                                       \
+    X(TRANSFER_ENCODING, "transfer-encoding", PRAZO_HDRF_HOP | PRAZO_HDRF_FRAMING)                   \
+    X(UPGRADE, "upgrade", PRAZO_HDRF_HOP)                                                           \
+    X(HTTP2_SETTINGS, "http2-settings", PRAZO_HDRF_HOP)                                             \
     X(PROXY_AUTHENTICATE, "proxy-authenticate", 0)                                                 \
     X(PROXY_AUTHORIZATION, "proxy-authorization", 0)                                               \
-    X(CONTENT_LENGTH, "content-length", PRAZO_HDR_FRAMING)                                         \
-    X(HOST, "host", PRAZO_HDR_FRAMING)                                                             \
+    X(CONTENT_LENGTH, "content-length", PRAZO_HDRF_FRAMING)                                         \
+    X(HOST, "host", PRAZO_HDRF_FRAMING)                                                             \
     X(EXPECT, "expect", 0)                                                                         \
     X(DATE, "date", 0)                                                                             \
     X(CONTENT_TYPE, "content-type", 0)                                                             \
     X(VIA, "via", 0)                                                                               \
-    X(X_REQUEST_ID, "x-request-id", PRAZO_HDR_OWN)                                                 \
-    X(X_DEADLINE_MS, "x-deadline-ms", PRAZO_HDR_OWN)                                               \
-    X(X_DEADLINE_SENT_MS, "x-deadline-sent-ms", PRAZO_HDR_OWN)                                     \
-    X(X_TIMEOUT_MS, "x-timeout-ms", PRAZO_HDR_OWN)                                                 \
-    X(X_RETRY_BUDGET, "x-retry-budget", PRAZO_HDR_OWN)                                             \
-    X(X_ATTEMPT, "x-attempt", PRAZO_HDR_OWN)                                                       \
-    X(GRPC_TIMEOUT, "grpc-timeout", PRAZO_HDR_OWN)                                                 \
-    X(X_ENVOY_TIMEOUT, "x-envoy-expected-rq-timeout-ms", PRAZO_HDR_OWN)                            \
-    X(FORWARDED, "forwarded", PRAZO_HDR_FORWARDED)                                                 \
-    X(X_FORWARDED_FOR, "x-forwarded-for", PRAZO_HDR_FORWARDED)                                     \
-    X(X_FORWARDED_PROTO, "x-forwarded-proto", PRAZO_HDR_FORWARDED)                                 \
-    X(X_FORWARDED_HOST, "x-forwarded-host", PRAZO_HDR_FORWARDED)                                   \
-    X(PRAZO_RESULT, "prazo-result", PRAZO_HDR_OWN)                                                 \
-    X(PRAZO_EFFECT, "prazo-effect", PRAZO_HDR_OWN)
+    X(X_REQUEST_ID, "x-request-id", PRAZO_HDRF_OWN)                                                 \
+    X(X_DEADLINE_MS, "x-deadline-ms", PRAZO_HDRF_OWN)                                               \
+    X(X_DEADLINE_SENT_MS, "x-deadline-sent-ms", PRAZO_HDRF_OWN)                                     \
+    X(X_TIMEOUT_MS, "x-timeout-ms", PRAZO_HDRF_OWN)                                                 \
+    X(X_RETRY_BUDGET, "x-retry-budget", PRAZO_HDRF_OWN)                                             \
+    X(X_ATTEMPT, "x-attempt", PRAZO_HDRF_OWN)                                                       \
+    X(GRPC_TIMEOUT, "grpc-timeout", PRAZO_HDRF_OWN)                                                 \
+    X(X_ENVOY_TIMEOUT, "x-envoy-expected-rq-timeout-ms", PRAZO_HDRF_OWN)                            \
+    X(FORWARDED, "forwarded", PRAZO_HDRF_FORWARDED)                                                 \
+    X(X_FORWARDED_FOR, "x-forwarded-for", PRAZO_HDRF_FORWARDED)                                     \
+    X(X_FORWARDED_PROTO, "x-forwarded-proto", PRAZO_HDRF_FORWARDED)                                 \
+    X(X_FORWARDED_HOST, "x-forwarded-host", PRAZO_HDRF_FORWARDED)                                   \
+    X(PRAZO_RESULT, "prazo-result", PRAZO_HDRF_OWN)                                                 \
+    X(PRAZO_EFFECT, "prazo-effect", PRAZO_HDRF_OWN)
 
 enum prazo_hdr {
     PRAZO_HDR_OTHER = 0,
@@ -52,11 +52,11 @@ enum prazo_hdr {
 };
 
 enum prazo_hdr_flag {
-    PRAZO_HDR_HOP = 1,       /* never crosses, whatever Connection says (RFC 9110 §7.6.1) */
-    PRAZO_HDR_FRAMING = 2,   /* made anew by http/ on what is sent */
-    PRAZO_HDR_OWN = 4,       /* prazo writes it; a peer's copy is never passed on as it is */
-    PRAZO_HDR_FORWARDED = 8, /* forwarded, x-forwarded-*: by trust */
-    PRAZO_HDR_NAMED = 16,    /* named by this message's Connection: removed */
+    PRAZO_HDRF_HOP = 1,       /* never crosses, whatever Connection says (RFC 9110 §7.6.1) */
+    PRAZO_HDRF_FRAMING = 2,   /* made anew by http/ on what is sent */
+    PRAZO_HDRF_OWN = 4,       /* prazo writes it; a peer's copy is never passed on as it is */
+    PRAZO_HDRF_FORWARDED = 8, /* forwarded, x-forwarded-*: by trust */
+    PRAZO_HDRF_NAMED = 16,    /* named by this message's Connection: removed */
 };
 
 struct prazo_header {
