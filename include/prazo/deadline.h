@@ -40,7 +40,9 @@ struct prazo_deadline_policy {
 
 struct prazo_deadline_out {
     int64_t left_us;    /* <= 0: expired on arrival */
-    bool is_skewed;     /* the clocks disagree (count it) */
+    bool is_skewed;     /* the clocks disagree, or an instant without its sender's clock is not
+                         * plausible: past by more than skew_us, or more than a day (and more than
+                         * max_us) ahead. Count it: it tells wrong clocks from real expiry */
     bool is_given;      /* some well-formed value was given */
 };
 
