@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of the named groups: build, test, bench. Does nothing, and needs no
+# Installs the Debian packages of the named groups: build, run, test, bench. Does nothing, and needs no
 # root, when all of them are there. This is the one list of what prazo needs.
 set -euo pipefail
 
 build=(gcc libc6-dev make cmake ninja-build pkg-config git ca-certificates
   libuv1-dev libc-ares-dev libyaml-dev node-llhttp)
+run=(curl)
 test=(libcmocka-dev clang clang-format clang-tidy libclang-rt-14-dev g++ universal-ctags
   python3 python3-pytest python3-pytest-xdist python3-yaml
   curl socat strace procps util-linux prometheus nginx haproxy)
@@ -14,9 +15,10 @@ packages=()
 for group in "${@:-build}"; do
   case $group in
     build) packages+=("${build[@]}") ;;
+    run) packages+=("${run[@]}") ;;
     test) packages+=("${test[@]}") ;;
     bench) packages+=("${bench[@]}") ;;
-    *) echo "usage: $0 [build] [test] [bench]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [run] [test] [bench]" >&2; exit 2 ;;
   esac
 done
 

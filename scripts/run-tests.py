@@ -16,7 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q"]
-BINARY = {"release": "build/prazo", "asan": "build/asan/prazo", "tsan": "build/tsan/prazo"}
+BINARY = {"release": str(ROOT / "build/prazo"), "asan": str(ROOT / "build/asan/prazo"),
+          "tsan": str(ROOT / "build/tsan/prazo")}
 # A finding must fail the test that met it: the process ends at the first one.
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=1",
