@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """`make test`: builds what is needed, runs every suite, and ends with one summary.
 
 A suite that fails, skips a test, or runs fewer tests than test/expected-counts says fails the run:
@@ -86,9 +87,10 @@ def suites(jobs):
         Suite("unit-tsan", "tsan", ctest + ["build/tsan", "-L", "unit"]),
         Suite("golden", "release", PYTEST + ["test/golden"], {"PRAZO": BINARY["release"]}),
         Suite("integration", "release", many + ["test/integration"], {"PRAZO": BINARY["release"]}),
-        Suite("integration-asan", "asan", many + ["test/integration"], {"PRAZO": BINARY["asan"]}),
+        Suite("integration-asan", "asan", many + ["test/integration"],
+              {"PRAZO": BINARY["asan"], "PRAZO_TEST_SLACK": "3"}),
         Suite("integration-tsan", "tsan", many + ["-m", "threads", "test/integration"],
-              {"PRAZO": BINARY["tsan"]}),
+              {"PRAZO": BINARY["tsan"], "PRAZO_TEST_SLACK": "5"}),
     ]
 
 

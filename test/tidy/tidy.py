@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The rules of STYLE.md that a machine can check.
 
 Each check takes a Tree and returns findings, "path:line: what; what to do instead". It knows

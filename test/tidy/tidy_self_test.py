@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The checker itself: each rule finds its fault, and leaves the correct form alone."""
 import sys
 from pathlib import Path

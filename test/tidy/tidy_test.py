@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """STYLE.md, as far as a machine can check it, over this checkout."""
 import sys
 from pathlib import Path
