@@ -92,6 +92,10 @@ typedef void (*prazo_stream_cb)(void *arg, unsigned events);
 /* Takes fd (non-blocking). Nothing is watched yet. PRAZO_E_NOMEM leaves fd to the caller. */
 int prazo_stream_open(struct prazo_loop *loop, int fd, prazo_stream_cb cb, void *arg,
                       struct prazo_stream **ret_stream);
+/* The same for an fd that stays the caller's: close() leaves it open. For a listening socket that
+ * several loops watch. */
+int prazo_stream_open_borrowed(struct prazo_loop *loop, int fd, prazo_stream_cb cb, void *arg,
+                               struct prazo_stream **ret_stream);
 /* Which events to watch from now on; a no-op if nothing changes (no system call). */
 void prazo_stream_watch(struct prazo_stream *stream, unsigned events);
 unsigned prazo_stream_watched(const struct prazo_stream *stream);
@@ -121,6 +125,8 @@ int prazo_stream_connect_result(struct prazo_stream *stream);
 /* Binds and listens (non-blocking, close-on-exec). A stale Unix socket file that nobody listens on
  * is replaced. PRAZO_E_IN_USE, PRAZO_E_DENIED, PRAZO_E_INVALID, PRAZO_E_IO. */
 int prazo_listen(const struct prazo_addr *addr, int *ret_fd);
+/* Where it really listens: the port that the kernel chose for port 0. PRAZO_E_INVALID. */
+int prazo_listen_addr(int listen_fd, struct prazo_addr *ret_addr);
 /* One connection off a listening fd, TCP_NODELAY set. PRAZO_E_AGAIN, PRAZO_E_NO_FDS, PRAZO_E_NOMEM,
  * PRAZO_E_RESET (that one went away: ask again). */
 int prazo_accept(int listen_fd, int *ret_fd, struct prazo_addr *ret_peer);
@@ -137,14 +143,19 @@ struct prazo_resolver;
 typedef void (*prazo_resolve_cb)(void *arg, int err, const struct prazo_addr *addrs, size_t count);
 
 int prazo_resolver_new(struct prazo_loop *loop, struct prazo_resolver **ret_resolver);
-/* Ends every look-up under way without waiting for it; no callback after it. */
+/* Ends every look-up under way and every watch, without waiting; no callback after it. Before
+ * prazo_loop_free(). NULL is accepted. */
 void prazo_resolver_free(struct prazo_resolver *resolver);
+/* Asks these servers ("127.0.0.1:5353,[::1]:53") instead of those of /etc/resolv.conf.
+ * PRAZO_E_INVALID; PRAZO_E_IN_USE while a look-up is under way. */
+int prazo_resolver_set_servers(struct prazo_resolver *resolver, const char *csv);
 
 struct prazo_resolve_watch;
 /* Keeps host (a copy is taken) resolved, A and AAAA, asking again as the TTL says (clamped to
  * 1 s .. 5 min), after failures with backoff 1 s .. 30 s. */
 int prazo_resolver_watch(struct prazo_resolver *resolver, struct prazo_str host, uint16_t port,
                          prazo_resolve_cb cb, void *arg, struct prazo_resolve_watch **ret_watch);
+/* No callback after it; may be called from the callback. NULL is accepted. */
 void prazo_resolver_unwatch(struct prazo_resolve_watch *watch);
 
 #endif
