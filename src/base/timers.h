@@ -16,13 +16,15 @@ typedef void (*prazo_timer_cb)(struct prazo_timer *timer, int64_t now_us);
 struct prazo_timer {
     int64_t at_us;
     prazo_timer_cb cb;
-    size_t slot; /* 1-based place in the heap; 0: not linked */
+    size_t slot; /* its place, private; 0: not linked */
 };
 
 struct prazo_timers {
     struct prazo_timer **heap; /* [1..count] */
     size_t count;
-    size_t capacity;
+    size_t capacity;           /* of heap and due */
+    struct prazo_timer **due;  /* taken out by the running expire; NULL: unlinked since */
+    size_t due_count, due_next;
 };
 
 void prazo_timers_init(struct prazo_timers *timers);
