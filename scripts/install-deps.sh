@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build=(gcc libc6-dev make cmake ninja-build pkg-config git ca-certificates
-  libuv1-dev libc-ares-dev libyaml-dev node-llhttp)
+  libuv1-dev libc-ares-dev libyaml-dev libjansson-dev node-llhttp)
 run=(curl)
 test=(libcmocka-dev clang clang-format clang-tidy libclang-rt-14-dev g++ universal-ctags
   python3 python3-pytest python3-pytest-xdist python3-yaml

@@ -31,8 +31,9 @@ struct prazo_demo_options {
     uint64_t seed;       /* of the drawn service times; 0: from the kernel */
 };
 
-/* Serves until SIGTERM or SIGINT. Says on stderr where it listens, and why it could not. Returns the
- * exit code: 0 ended by a signal, 2 could not start (address malformed or in use, no memory). */
+/* Serves until SIGTERM or SIGINT. Says on stderr where it listens, and why it could not. Returns
+ * the exit code: 0 ended by a signal, 2 could not start (address malformed or in use, no memory).
+ */
 int prazo_demo_run(const struct prazo_demo_options *options);
 
 #endif
