@@ -98,24 +98,35 @@ static int parse_unix(struct prazo_str path, struct prazo_addr *ret_addr)
     return PRAZO_OK;
 }
 
+void prazo__addr_from_ip(const void *ip, unsigned ip_bytes, uint16_t port,
+                         struct prazo_addr *ret_addr)
+{
+    union sock_addr sa = { 0 };
+    bool is_v4 = ip_bytes == sizeof(sa.in.sin_addr);
+    if (is_v4) {
+        sa.in.sin_family = AF_INET;
+        sa.in.sin_port = htons(port);
+        memcpy(&sa.in.sin_addr, ip, sizeof(sa.in.sin_addr));
+    } else {
+        sa.in6.sin6_family = AF_INET6;
+        sa.in6.sin6_port = htons(port);
+        memcpy(&sa.in6.sin6_addr, ip, sizeof(sa.in6.sin6_addr));
+    }
+    *ret_addr = (struct prazo_addr){ .len = is_v4 ? sizeof(sa.in) : sizeof(sa.in6) };
+    memcpy(ret_addr->storage, &sa, ret_addr->len);
+}
+
 static int parse_ip(struct prazo_str host, int family, uint16_t port, struct prazo_addr *ret_addr)
 {
     char text[INET6_ADDRSTRLEN];
+    unsigned char ip[16];
     if (host.len >= sizeof(text) || memchr(host.base, 0, host.len))
         return PRAZO_E_INVALID;
     memcpy(text, host.base, host.len);
     text[host.len] = 0;
-    union sock_addr sa = { .in6 = { .sin6_port = htons(port) } };
-    _Static_assert(offsetof(struct sockaddr_in, sin_port) ==
-                       offsetof(struct sockaddr_in6, sin6_port),
-                   "the port is set for both");
-    sa.any.sa_family = (sa_family_t)family;
-    void *to = family == AF_INET ? (void *)&sa.in.sin_addr : (void *)&sa.in6.sin6_addr;
-    if (inet_pton(family, text, to) != 1)
+    if (inet_pton(family, text, ip) != 1)
         return PRAZO_E_INVALID;
-    size_t len = family == AF_INET ? sizeof(sa.in) : sizeof(sa.in6);
-    *ret_addr = (struct prazo_addr){ .len = (uint32_t)len };
-    memcpy(ret_addr->storage, &sa, len);
+    prazo__addr_from_ip(ip, family == AF_INET ? 4 : 16, port, ret_addr);
     return PRAZO_OK;
 }
 
@@ -226,14 +237,12 @@ bool prazo__addr_is_loopback(const struct prazo_addr *addr)
  * (trusted networks, rate keys) hold however the listener was bound. */
 static void addr_from_kernel(const union sock_addr *sa, socklen_t len, struct prazo_addr *ret_addr)
 {
-    *ret_addr = (struct prazo_addr){ .len = len };
-    if (sa->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&sa->in6.sin6_addr)) {
-        struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = sa->in6.sin6_port };
-        memcpy(&in.sin_addr, sa->in6.sin6_addr.s6_addr + 12, 4);
-        ret_addr->len = sizeof(in);
-        memcpy(ret_addr->storage, &in, sizeof(in));
+    const struct in6_addr *ip6 = &sa->in6.sin6_addr;
+    if (sa->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(ip6)) {
+        prazo__addr_from_ip(ip6->s6_addr + 12, 4, ntohs(sa->in6.sin6_port), ret_addr);
         return;
     }
+    *ret_addr = (struct prazo_addr){ .len = len };
     memcpy(ret_addr->storage, sa, len);
 }
 
@@ -379,8 +388,9 @@ int prazo_listen(const struct prazo_addr *addr, int *ret_fd)
     if (!IN6_IS_ADDR_UNSPECIFIED(&sa->in6.sin6_addr))
         return PRAZO_E_INVALID;
     /* "Any address" on a host without IPv6. */
+    static const uint8_t any_ip[4];
     struct prazo_addr any;
-    (void)parse_ip(PRAZO_STR("0.0.0.0"), AF_INET, ntohs(sa->in6.sin6_port), &any);
+    prazo__addr_from_ip(any_ip, sizeof(any_ip), ntohs(sa->in6.sin6_port), &any);
     return bind_and_listen(&any, ret_fd);
 }
 
