@@ -45,7 +45,7 @@ cover: build-cover ## line coverage of the C tests in build/cover/report
 
 bench: all ## figures next to nginx, HAProxy and h2o
 	@scripts/install-deps.sh build bench
-	@scripts/bench/all.sh
+	@$(PYTHON) bench/bench.py
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) > build/cmake-install.log
