@@ -127,7 +127,8 @@ struct prazo_server_options {
     const struct prazo_sx_ops *ops;
     void *arg; /* server_arg of the callbacks */
     struct prazo_server_limits limits;
-    size_t connections_max; /* of this thread's slab */
+    size_t connections_max;   /* of this thread's slab */
+    size_t pending_bytes_max; /* the most that the owner lets prazo_sx_pending() grow to */
 };
 
 /* One server per loop serves any number of listeners. */
@@ -143,6 +144,8 @@ struct prazo_listener_options {
     /* Is this peer trusted? NULL: never. */
     bool (*is_trusted)(void *listener_arg, const struct prazo_addr *peer);
     bool half_close_waits;
+    /* Out of descriptors or memory: said at most every 100 ms. NULL: nothing. */
+    void (*on_accept_error)(void *listener_arg, int err);
     /* Process-wide count of connections (atomic), or NULL; at connections_limit accepting stops
      * until it falls. */
     int64_t *connections;
