@@ -10,8 +10,8 @@
 _Noreturn void prazo__assert_failed(const char *file, int line, const char *func, const char *what)
 {
     char text[512];
-    int len = snprintf(text, sizeof(text), "%s:%d: %s: assertion failed: %s\n", file, line, func,
-                       what);
+    int len =
+        snprintf(text, sizeof(text), "%s:%d: %s: assertion failed: %s\n", file, line, func, what);
 
     if (len > 0) {
         size_t bytes = (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1;

@@ -24,7 +24,8 @@ int prazo_buf_reserve(struct prazo_buf *buf, size_t more);
 int prazo_buf_add(struct prazo_buf *buf, const void *data, size_t len);
 int prazo_buf_add_str(struct prazo_buf *buf, struct prazo_str s);
 int prazo_buf_add_z(struct prazo_buf *buf, const char *z);
-int prazo_buf_addf(struct prazo_buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int prazo_buf_addf(struct prazo_buf *buf, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 int prazo_buf_vaddf(struct prazo_buf *buf, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));
 /* Removes the first n bytes (n <= len). */

@@ -91,7 +91,7 @@ static size_t put_point(char *to, unsigned point)
 
 size_t prazo__json_escape(const char *text, size_t len, char *to, size_t *ret_taken)
 {
-    static const char short_form[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',  ['\f'] = 'f',
+    static const char short_form[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
                                        ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\' };
     const unsigned char *s = (const unsigned char *)text;
     size_t sequence;

@@ -31,7 +31,8 @@ enum prazo_log_format {
 
 struct prazo_log_ring; /* one a thread */
 
-/* Starts the writer thread towards fd (borrowed, usually 2). PRAZO_E_NOMEM. Once per process. */
+/* Starts the writer thread towards fd (borrowed, usually 2). PRAZO_E_NOMEM, PRAZO_E_NO_FDS. One
+ * writer a process. */
 int prazo_log_start(int fd, enum prazo_log_level level, enum prazo_log_format format);
 /* Any thread. */
 void prazo_log_configure(enum prazo_log_level level, enum prazo_log_format format);
@@ -39,7 +40,7 @@ void prazo_log_configure(enum prazo_log_level level, enum prazo_log_format forma
  * writer thread. Rings stay valid until prazo_log_ring_free(). */
 void prazo_log_stop(int wait_ms);
 
-/* ring_bytes is rounded up to a power of two. NULL without memory. */
+/* ring_bytes is rounded up to a power of two, within 16 KiB and 1 GiB. NULL without memory. */
 struct prazo_log_ring *prazo_log_ring_new(size_t ring_bytes);
 /* After prazo_log_stop() only. */
 void prazo_log_ring_free(struct prazo_log_ring *ring);
@@ -63,13 +64,15 @@ uint64_t prazo_log_dropped(void);
 struct prazo_log_line {
     char *base;
     size_t len, cap;
+    enum prazo_log_level level;
     enum prazo_log_format format;
     bool is_truncated;
 };
 
 bool prazo_log_on(enum prazo_log_level level);
 void prazo_log_begin(struct prazo_log_line *line, enum prazo_log_level level, const char *msg);
-/* Keys are literals. A value with base NULL is left out. Long values are cut at 2 KiB. */
+/* Keys are literals. A value with base NULL is left out. Long values are cut at 2 KiB;
+ * a line that lost something says truncated=true. */
 void prazo_log_str(struct prazo_log_line *line, const char *key, struct prazo_str value);
 void prazo_log_i64(struct prazo_log_line *line, const char *key, int64_t value);
 /* Milliseconds with three decimals, from µs. */

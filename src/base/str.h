@@ -15,7 +15,10 @@ struct prazo_str {
 };
 
 #define PRAZO_STR(literal) ((struct prazo_str){ "" literal, sizeof(literal) - 1 })
-#define PRAZO_STR_INIT(literal) { "" literal, sizeof(literal) - 1 }
+#define PRAZO_STR_INIT(literal)                                                                    \
+    {                                                                                              \
+        "" literal, sizeof(literal) - 1                                                            \
+    }
 /* For printf("%.*s"). */
 #define PRAZO_STR_ARG(s) (int)(s).len, ((s).base ? (s).base : "")
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Timer heap with four children a node: half the depth of a binary one, and four siblings share a
- * cache line.
+/* Timer heap with four children a node: half the depth of a binary one, and moving up, which linking
+ * mostly does, costs half the steps.
  *
  * A timer is in one of three places, told by its slot:
- *   0               nowhere
- *   1..count        heap[slot]; no child is earlier than its parent
- *   DUE | index     due[index]: taken out by a running prazo_timers_expire(), callback still to come
- * Expiring takes everything due out of the heap first and calls then. So a callback may link what it
- * likes (it goes to the heap, for the next call), and may unlink or move a timer that was due in the
- * same call (its place in due[] becomes NULL). */
+ *   0            nowhere
+ *   1..count     heap[slot]; no child is earlier than its parent
+ *   DUE | index  due[index]: taken out by a running expire, its callback still to come
+ *
+ * Expiring takes everything due out of the heap first and calls then. So a callback may link what
+ * it likes (it goes to the heap, for the next call), and may unlink or move a timer that was due in
+ * the same call (its place in due[] becomes NULL). */
 #include "base/timers.h"
 
 #include "base/assert.h"

@@ -22,8 +22,8 @@ struct prazo_timer {
 struct prazo_timers {
     struct prazo_timer **heap; /* [1..count] */
     size_t count;
-    size_t capacity;           /* of heap and due */
-    struct prazo_timer **due;  /* taken out by the running expire; NULL: unlinked since */
+    size_t capacity;          /* of heap and due */
+    struct prazo_timer **due; /* taken out by the running expire; NULL: unlinked since */
     size_t due_count, due_next;
 };
 
