@@ -52,6 +52,7 @@ struct demo {
     struct prazo_pool jobs, controls;
     struct prazo_arena_pool arenas;
     uint64_t refused; /* answered 503 */
+    bool has_warned;  /* that connections cannot be accepted */
 };
 
 enum request_kind { REQUEST_WORK = 0, REQUEST_CONTROL };
@@ -374,6 +375,16 @@ static void on_signal(void *arg, int signum)
         prazo_loop_stop(demo->loop);
 }
 
+/* Once: whoever wonders why callers hang needs the reason, not a line for each of them. */
+static void on_accept_error(void *listener_arg, int err)
+{
+    struct demo *demo = listener_arg;
+    if (!demo->has_warned)
+        fprintf(stderr, "prazo demo: cannot accept connections: %s; callers wait\n",
+                prazo_strerror(err));
+    demo->has_warned = true;
+}
+
 /* Raises the soft limit of descriptors to the hard one; returns how many jobs fit under it. */
 static size_t raise_jobs_max(void)
 {
@@ -425,7 +436,9 @@ static int start_server(struct demo *demo, int fd)
         err = prazo_loop_on_signals(demo->loop, on_signal, demo);
     if (!err)
         err = prazo_server_new(demo->loop, &options, &demo->server);
-    struct prazo_listener_options listener_options = { .fd = fd };
+    struct prazo_listener_options listener_options = { .fd = fd,
+                                                       .listener_arg = demo,
+                                                       .on_accept_error = on_accept_error };
     struct prazo_listener *listener;
     if (!err)
         err = prazo_server_listen(demo->server, &listener_options, &listener);
@@ -465,6 +478,19 @@ static int say_no_start(const char *address, int err)
     return EXIT_NO_START;
 }
 
+/* The real address: the port may have been left to the kernel (":0"). */
+static void say_listening(int fd, const struct prazo_demo_options *options)
+{
+    struct prazo_addr addr;
+    char text[PRAZO_ADDR_TEXT_MAX];
+    bool is_known = prazo_listen_addr(fd, &addr) == PRAZO_OK;
+    if (is_known)
+        prazo_addr_format(&addr, text);
+    fprintf(stderr, "prazo demo: listening on %s, %u workers, service time %.13g ms\n",
+            is_known ? text : options->listen, options->workers,
+            (double)options->service_us / 1000.0);
+}
+
 int prazo_demo_run(const struct prazo_demo_options *options)
 {
     struct prazo_addr addr;
@@ -484,8 +510,7 @@ int prazo_demo_run(const struct prazo_demo_options *options)
     if (err) {
         fprintf(stderr, "prazo demo: cannot start: %s\n", prazo_strerror(err));
     } else {
-        fprintf(stderr, "prazo demo: listening on %s, %u workers, service time %.13g ms\n",
-                options->listen, options->workers, (double)options->service_us / 1000.0);
+        say_listening(fd, options);
         prazo_loop_run(demo.loop);
     }
     done_demo(&demo);

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from support import (ConnectionEnded, ProtocolError, RawClient, Truncated, chunk, fetch, is_listening,
-                     parse_metrics)
+from support import (ConnectionEnded, ProtocolError, RawClient, Truncated, chunk, fetch,
+                     is_listening, parse_metrics)
 from support.gateway import to_yaml
 from support.net import connect
 
@@ -47,8 +47,8 @@ def test_chunks_and_trailers_both_ways(upstream):
 
 
 def test_head_and_informational(upstream):
-    upstream.script(b"HTTP/1.1 103 Early\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
-                    204)
+    early = b"HTTP/1.1 103 Early\r\nlink: a\r\n\r\n"
+    upstream.script(early + b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", 204)
     with RawClient(upstream) as client:
         answer = client.request("HEAD").read_response()
         assert [early.status for early in answer.informational] == [103]
@@ -141,7 +141,7 @@ def test_metrics_are_parsed():
 
 
 def test_configuration_is_written():
-    text = to_yaml({"listen": "[::1]:80", "on": True, "none": None, "list": [{"a": 1, "b": "*"}, "x y"],
-                    "m": {}})
+    text = to_yaml({"listen": "[::1]:80", "on": True, "none": None,
+                    "list": [{"a": 1, "b": "*"}, "x y"], "m": {}})
     assert text == ('\nlisten: "[::1]:80"\non: on\nnone: none\nlist:\n  -\n    a: 1\n    b: "*"\n'
                     '  - "x y"\nm: {}\n')

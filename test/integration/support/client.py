@@ -36,7 +36,8 @@ class RawClient:
         pairs = list(headers.items()) if isinstance(headers, dict) else list(headers or [])
         if version == "1.1" and not message.has_header(pairs, "host"):
             pairs.insert(0, ("host", "test.example"))
-        if body is not None and not message.has_header(pairs, "content-length", "transfer-encoding"):
+        framing = ("content-length", "transfer-encoding")
+        if body is not None and not message.has_header(pairs, *framing):
             pairs.append(("content-length", len(body)))
         self._awaited.append(method)
         self.send(message.build_head(f"{method} {target} HTTP/{version}", pairs) + (body or b""))

@@ -11,15 +11,15 @@ from .process import Process
 class Demo(Process):
     """Demo(workers=2, service="50ms", ignore_cancel=True, dist="exp", seed=1)"""
 
-    def __init__(self, address=None, family="ipv4", workers=50, service="100ms", ignore_cancel=False,
-                 dist=None, seed=None):
+    def __init__(self, address=None, family="ipv4", workers=50, service="100ms",
+                 ignore_cancel=False, dist=None, seed=None, nofile=None):
         self._owned = address is None
         self.address = address or net.free_address(family)
         args = ["demo", "--listen", self.address, "--workers", workers, "--service", service]
         args += ["--ignore-cancel"] if ignore_cancel else []
         args += ["--dist", dist] if dist else []
         args += ["--seed", seed] if seed is not None else []
-        super().__init__(args)
+        super().__init__(args, nofile=nofile)
         self.wait_ready(lambda: net.is_listening(self.address))
 
     def stats(self):

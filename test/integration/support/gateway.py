@@ -65,20 +65,22 @@ class Gateway(Process):
     listen          default 127.0.0.1 and a free port; "ipv6", "unix", or whatever YAML would hold;
                     a dict without `address` gets one: listen={"trust": "none"}
     config          whole text instead; {listen} and {admin} in it are replaced
+    admin           False: no admin port;  nofile: limit of descriptors;  env: further variables
+    wait            False: do not wait until it is ready (a start that has to fail)
     **keys          all other configuration keys: routes=[…], deadline="2s", limits={…}
     """
 
-    def __init__(self, upstream=None, app=None, upstreams=None, listen=None, config=None, admin=True,
-                 env=None, pass_fds=(), wait=True, **keys):
+    def __init__(self, upstream=None, app=None, upstreams=None, listen=None, config=None,
+                 admin=True, env=None, pass_fds=(), nofile=None, wait=True, **keys):
         self._directory = tempfile.TemporaryDirectory(prefix="prazo-test-")
         self.path = os.path.join(self._directory.name, "prazo.yaml")
         self._addresses = []
         self.address = self._take_address(listen)
         self.admin_address = self._new_address() if admin else None
-        self._settings = {"upstream": upstream, "app": app, "upstreams": upstreams, "listen": listen,
-                          **keys}
+        self._settings = {"upstream": upstream, "app": app, "upstreams": upstreams,
+                          "listen": listen, **keys}
         self._write(config)
-        super().__init__(["run", self.path], env=env, pass_fds=pass_fds)
+        super().__init__(["run", self.path], env=env, pass_fds=pass_fds, nofile=nofile)
         if wait:
             try:
                 self.wait_ready(self.is_ready)
@@ -125,7 +127,8 @@ class Gateway(Process):
         if text is None:
             text = to_yaml(self._tree()).lstrip("\n")
         else:
-            text = text.replace("{listen}", self.address).replace("{admin}", str(self.admin_address))
+            text = text.replace("{listen}", self.address)
+            text = text.replace("{admin}", str(self.admin_address))
         replacement = self.path + ".new"
         with open(replacement, "w", encoding="utf-8") as file:
             file.write(text)

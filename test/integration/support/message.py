@@ -8,7 +8,8 @@ import re
 HEAD_BYTES_MAX = 1 << 20
 
 _STATUS_LINE = re.compile(rb"HTTP/(1\.[01]) ([1-9][0-9]{2}) ([\t\x20-\x7e\x80-\xff]*)\Z")
-_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/(1\.[01])\Z")
+_REQUEST_LINE = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/(1\.[01])\Z")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)\Z")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}\Z")
 
@@ -22,7 +23,8 @@ class ConnectionEnded(ConnectionError):
     (empty: the connection ended between messages)."""
 
     def __init__(self, how, got=b""):
-        super().__init__(f"connection ended by {how} after {len(got)} bytes of a message: {got[-200:]!r}")
+        super().__init__(f"connection ended by {how} after {len(got)} bytes of a message: "
+                         f"{bytes(got[-200:])!r}")
         self.how = how
         self.got = bytes(got)
 
@@ -113,7 +115,8 @@ def _fields(lines):
         match = _FIELD.match(line)
         if not match:
             raise ProtocolError(f"malformed field line {line!r}")
-        fields.append((match[1].decode("latin-1").lower(), match[2].rstrip(b"\t ").decode("latin-1")))
+        name, value = match[1].lower(), match[2].rstrip(b"\t ")
+        fields.append((name.decode("latin-1"), value.decode("latin-1")))
     return fields
 
 

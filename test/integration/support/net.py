@@ -24,7 +24,7 @@ def free_port(host="127.0.0.1"):
         port = random.choice(_PORTS)
         if port in _held:
             continue
-        lock = os.open(os.path.join(_LOCKS, str(port)), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(os.path.join(_LOCKS, str(port)), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:

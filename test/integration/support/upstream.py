@@ -187,8 +187,9 @@ def _answer_ok(conn, _request):
 class ScriptedUpstream:
     """handler(conn, request) runs for each request whose body is complete, and answers through
     conn. Instead of answering it may return bytes (sent as they are), a body as str, a status as
-    int, or a (status, body[, headers]) tuple. up.handler may be replaced at any time; up.script(h1, h2, …) queues
-    handlers for the next requests. Without any of it each request gets 200 "ok\\n".
+    int, or a (status, body[, headers]) tuple. up.handler may be replaced at any time, also by such
+    a value; up.script(h1, h2, …) queues handlers for the next requests. Without any of it each
+    request gets 200 "ok\\n".
 
     early=True: handlers run when the head is complete, and call conn.read_body(request).
     on_connection(conn): instead of handlers, runs once for each connection.
