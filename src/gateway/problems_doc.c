@@ -35,9 +35,9 @@ struct prazo_str prazo_problems_doc_section(struct prazo_str name)
     size_t at = next_heading(doc, 0);
     while (at < doc.len) {
         const size_t end = next_heading(doc, at + 1);
-        const size_t title = at + 3;
-        if (name.len < end - title && doc.base[title + name.len] == '\n' &&
-            memcmp(doc.base + title, name.base, name.len) == 0)
+        const char *title = doc.base + at + 3;
+        const char *eol = memchr(title, '\n', end - at - 3);
+        if (eol && prazo_str_eq(prazo_str_n(title, (size_t)(eol - title)), name))
             return prazo_str_n(doc.base + at, end - at);
         at = end;
     }
