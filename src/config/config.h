@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "core/cidr.h"
 #include "core/eject.h"
@@ -63,8 +64,8 @@ struct prazo_config_upstream {
 };
 
 struct prazo_config_route {
-    char *label; /* metrics label: name if given, else methods and path, such as "POST /orders" */
-    char *path;  /* exact or prefix*; default "*"... NULL matches everything */
+    char *label; /* metrics label: methods, host and path, such as "POST /orders"; unique */
+    char *path;  /* exact, or a prefix ending in '*'; "*" (the default) matches everything */
     char **methods; /* upper case; NULL: all */
     size_t method_count;
     char *host;   /* NULL: any; compared without port, case-insensitively */
@@ -89,6 +90,7 @@ struct prazo_config {
     size_t listener_count;
     char *admin_address; /* NULL: none */
     struct prazo_addr admin_addr;
+    bool admin_is_default; /* not configured: if it is taken, a warning and no admin port */
     char *probe_address; /* NULL: none */
     struct prazo_addr probe_addr;
     int threads; /* resolved number, 1.. */
@@ -96,6 +98,7 @@ struct prazo_config {
     int log_format; /* enum prazo_log_format; text on a terminal unless given */
     enum prazo_log_requests log_requests;
     bool log_query;
+    int64_t deadline_default_us, deadline_max_us; /* of routes that say nothing */
     int64_t margin_us; /* 0: auto */
     int64_t skew_us;
     bool rejects_malformed;
@@ -108,6 +111,11 @@ struct prazo_config {
     struct prazo_config_route *routes; /* at least one */
     size_t route_count;
     int64_t refs; /* atomic */
+
+    /* The loader's own: everything above lives in the arena. */
+    struct prazo_config_origin *origins;
+    struct prazo_arena_pool arena_pool;
+    struct prazo_arena arena;
 };
 
 /* Reads and checks a file. On PRAZO_E_INVALID every fault stands in *diag, one line each
