@@ -43,7 +43,12 @@ void *prazo_mem_alloc(size_t bytes)
 
 void *prazo_mem_calloc(size_t count, size_t bytes)
 {
-    return must_fail() ? NULL : calloc(at_least_one(count), at_least_one(bytes));
+    size_t all;
+
+    /* calloc() checks this too, but sanitizers end the process there. */
+    if (__builtin_mul_overflow(count, bytes, &all) || must_fail())
+        return NULL;
+    return calloc(1, at_least_one(all));
 }
 
 void *prazo_mem_realloc(void *p, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timer heap with four children a node: half the depth of a binary one, and moving up, which linking
- * mostly does, costs half the steps.
+/* Timer heap with four children a node. Moving up, which linking mostly does, takes half the steps
+ * of a binary heap; moving down compares no more.
  *
  * A timer is in one of three places, told by its slot:
  *   0            nowhere
