@@ -2,10 +2,11 @@
 /* Names to addresses with c-ares, on the loop: no thread, nothing that blocks, nothing to wait for
  * at exit. c-ares' sockets are watched as borrowed streams, its time-outs are one timer.
  *
- * A watch asks in rounds. A round is one look-up for A and one for AAAA, because only separate
- * answers tell "this name has no IPv6" from "nobody answered": addresses of a family are replaced
- * by an answer, dropped when the name turns out to have none while the other family has some, and
- * kept through every failure.
+ * A watch asks in rounds. A round looks into /etc/hosts, and if the name is not there it is one
+ * look-up for A and one for AAAA, because only separate answers tell "this name has no IPv6" from
+ * "nobody answered": addresses of a family are replaced by an answer, dropped when the name turns
+ * out to have none while the other family has some, and kept through every failure. What
+ * /etc/hosts says holds for both families, so that a "localhost" of IPv4 only stays that.
  *
  * Invariants:
  *   - Callbacks of the owner run from the watch's timer, never inside c-ares and never inside a
@@ -32,15 +33,18 @@
 #define TTL_S_MIN 1
 #define TTL_S_MAX 300
 #define BACKOFF_S_MAX 30
+/* The file has no TTL; reading it is cheap, and who edits it waits for the effect. */
+#define FILE_TTL_S 5
 #define SECOND_US INT64_C(1000000)
 
 #define FAMILIES 2
 
 struct prazo_resolver {
     struct prazo_loop *loop;
-    ares_channel channel;
-    char *servers_csv; /* NULL: as the system says */
-    size_t pending;    /* look-ups under way, of all watches */
+    ares_channel channel; /* asks name servers */
+    ares_channel files;   /* reads /etc/hosts; answers inside the call */
+    char *servers_csv;    /* NULL: as the system says */
+    size_t pending;       /* look-ups under way, of all watches */
     struct prazo_timer timer;
     struct prazo_list socks;
     struct prazo_list watches;
@@ -208,23 +212,36 @@ static void on_sock_state(void *arg, ares_socket_t fd, int readable, int writabl
                                              (writable ? PRAZO_STREAM_WRITABLE : 0u));
 }
 
-static int open_channel(struct prazo_resolver *resolver, ares_channel *ret_channel)
+/* lookups: "b" name servers, "f" the hosts file (c-ares' letters). */
+static int init_channel(struct prazo_resolver *resolver, const char *lookups,
+                        ares_channel *ret_channel)
 {
+    char letters[] = { lookups[0], 0 };
     struct ares_options options = {
         .timeout = TRY_TIMEOUT_MS,
         .tries = TRIES,
+        .lookups = letters,
         .sock_state_cb = on_sock_state,
         .sock_state_cb_data = resolver,
     };
+    int status = ares_init_options(ret_channel, &options,
+                                   ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
+                                       ARES_OPT_SOCK_STATE_CB);
+    if (status == ARES_SUCCESS)
+        return PRAZO_OK;
+    return status == ARES_ENOMEM ? PRAZO_E_NOMEM : PRAZO_E_IO;
+}
+
+static int open_channel(struct prazo_resolver *resolver, ares_channel *ret_channel)
+{
     ares_channel channel;
-    int status = ares_init_options(&channel, &options,
-                                   ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
-    if (status != ARES_SUCCESS)
-        return status == ARES_ENOMEM ? PRAZO_E_NOMEM : PRAZO_E_IO;
+    int err = init_channel(resolver, "b", &channel);
+    if (err != PRAZO_OK)
+        return err;
     if (resolver->servers_csv &&
         ares_set_servers_ports_csv(channel, resolver->servers_csv) != ARES_SUCCESS) {
         ares_destroy(channel);
-        return PRAZO_E_INVALID;
+        return PRAZO_E_NOMEM; /* it has been parsed before */
     }
     *ret_channel = channel;
     return PRAZO_OK;
@@ -305,23 +322,17 @@ static void on_lookup(void *arg, int status, int timeouts, struct ares_addrinfo 
         wake_watch(watch, prazo_loop_now_us(watch->resolver->loop));
 }
 
-static void start_round(struct prazo_resolve_watch *watch)
+static void on_file_answer(void *arg, int status, int timeouts, struct ares_addrinfo *answer)
 {
-    struct prazo_resolver *resolver = watch->resolver;
-    if (watch->failures > 0)
-        reopen_channel(resolver);
-    watch->is_round_open = true;
-    watch->pending = FAMILIES;
-    resolver->pending += FAMILIES;
-    for (size_t i = 0; i < FAMILIES; i++)
-        watch->lookups[i].status = STATUS_PENDING;
-    for (size_t i = 0; i < FAMILIES; i++) {
-        struct ares_addrinfo_hints hints = { .ai_family = watch->lookups[i].family,
-                                             .ai_flags = ARES_AI_NOSORT };
-        ares_getaddrinfo(resolver->channel, watch->host, NULL, &hints, on_lookup,
-                         &watch->lookups[i]);
+    (void)timeouts;
+    struct prazo_resolve_watch *watch = arg;
+    for (size_t i = 0; status == ARES_SUCCESS && i < FAMILIES; i++) {
+        struct lookup *lookup = &watch->lookups[i];
+        lookup->status = take_answer(lookup, answer) ? ARES_SUCCESS : ARES_ENODATA;
+        lookup->ttl_s = FILE_TTL_S;
     }
-    update_timer(resolver);
+    if (answer)
+        ares_freeaddrinfo(answer);
 }
 
 static bool has_answer(const struct prazo_resolve_watch *watch)
@@ -331,6 +342,35 @@ static bool has_answer(const struct prazo_resolve_watch *watch)
             return true;
     }
     return false;
+}
+
+static void ask_servers(struct prazo_resolve_watch *watch)
+{
+    struct prazo_resolver *resolver = watch->resolver;
+    watch->pending = FAMILIES;
+    resolver->pending += FAMILIES;
+    for (size_t i = 0; i < FAMILIES; i++) {
+        struct ares_addrinfo_hints hints = { .ai_family = watch->lookups[i].family,
+                                             .ai_flags = ARES_AI_NOSORT };
+        ares_getaddrinfo(resolver->channel, watch->host, NULL, &hints, on_lookup,
+                         &watch->lookups[i]);
+    }
+    update_timer(resolver);
+}
+
+static void start_round(struct prazo_resolve_watch *watch, int64_t now_us)
+{
+    if (watch->failures > 0)
+        reopen_channel(watch->resolver);
+    watch->is_round_open = true;
+    for (size_t i = 0; i < FAMILIES; i++)
+        watch->lookups[i].status = STATUS_PENDING;
+    struct ares_addrinfo_hints any = { .ai_family = AF_UNSPEC, .ai_flags = ARES_AI_NOSORT };
+    ares_getaddrinfo(watch->resolver->files, watch->host, NULL, &any, on_file_answer, watch);
+    if (has_answer(watch))
+        wake_watch(watch, now_us);
+    else
+        ask_servers(watch);
 }
 
 static int round_err(const struct prazo_resolve_watch *watch)
@@ -399,7 +439,7 @@ static void on_watch_timer(struct prazo_timer *timer, int64_t now_us)
 {
     struct prazo_resolve_watch *watch = PRAZO_CONTAINER(timer, struct prazo_resolve_watch, timer);
     if (!watch->is_round_open) {
-        start_round(watch);
+        start_round(watch, now_us);
         return;
     }
     if (watch->pending == 0)
@@ -452,6 +492,17 @@ void prazo_resolver_unwatch(struct prazo_resolve_watch *watch)
         free_watch(watch);
 }
 
+static int open_channels(struct prazo_resolver *resolver)
+{
+    int err = init_channel(resolver, "f", &resolver->files);
+    if (err != PRAZO_OK)
+        return err;
+    err = open_channel(resolver, &resolver->channel);
+    if (err != PRAZO_OK)
+        ares_destroy(resolver->files);
+    return err;
+}
+
 int prazo_resolver_new(struct prazo_loop *loop, struct prazo_resolver **ret_resolver)
 {
     if (ares_library_init(ARES_LIB_INIT_ALL) != ARES_SUCCESS)
@@ -464,7 +515,7 @@ int prazo_resolver_new(struct prazo_loop *loop, struct prazo_resolver **ret_reso
     resolver->timer.cb = on_timer;
     prazo_list_init(&resolver->socks);
     prazo_list_init(&resolver->watches);
-    err = open_channel(resolver, &resolver->channel);
+    err = open_channels(resolver);
     if (err != PRAZO_OK)
         goto out;
     *ret_resolver = resolver;
@@ -485,6 +536,7 @@ void prazo_resolver_free(struct prazo_resolver *resolver)
     }
     /* Ends every look-up, which frees its watch, and gives back every socket. */
     ares_destroy(resolver->channel);
+    ares_destroy(resolver->files);
     prazo_timers_unlink(prazo_loop_timers(resolver->loop), &resolver->timer);
     prazo_mem_free(resolver->servers_csv);
     prazo_mem_free(resolver);
