@@ -35,7 +35,8 @@ fmt: ## format the C code
 	@clang-format -i $(C_FILES)
 
 fmt-check:
-	@clang-format --dry-run -Werror $(C_FILES)
+	@for file in $(C_FILES); do clang-format $$file | cmp -s $$file - || \
+	  { echo "$$file: not formatted; make fmt"; false; } || bad=1; done; [ -z "$$bad" ]
 
 fuzz: build-fuzz ## fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh build/fuzz $(FUZZ_SECONDS)
