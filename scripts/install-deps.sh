@@ -7,8 +7,8 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config git ca-certificates
   libuv1-dev libc-ares-dev libyaml-dev libjansson-dev node-llhttp)
 run=(curl)
 test=(libcmocka-dev clang clang-format clang-tidy libclang-rt-14-dev g++ universal-ctags
-  python3 python3-pytest python3-pytest-xdist python3-yaml
-  curl socat strace procps util-linux prometheus nginx haproxy)
+  python3 python3-pytest python3-pytest-xdist
+  curl socat strace procps util-linux prometheus)
 bench=(nginx haproxy h2o wrk nghttp2-client strace python3 procps)
 
 packages=()
