@@ -13,8 +13,8 @@ struct prazo_admin_options {
     int admin_fd; /* listening, borrowed; -1: none */
     int probe_fd; /* /healthz /readyz /metrics only; -1: none */
     void *arg;
-    bool (*is_ready)(void *arg);   /* /readyz */
-    bool (*is_healthy)(void *arg); /* /healthz: every loop turned within 5 s */
+    bool (*is_ready)(void *arg);    /* /readyz */
+    bool (*is_healthy)(void *arg);  /* /healthz: every loop turned within 5 s */
     const char *(*name)(void *arg); /* config's name, for /api/state */
 };
 

@@ -6,8 +6,8 @@
  *   - Origin (or Sec-Fetch-Site) names another site than Host;
  *   - Host is a name other than localhost. With DNS rebinding a page's own name points to this
  *     machine, so that Origin and Host agree; a name can lie in that way, an IP address cannot.
- * Host may be missing (HTTP/1.0). The probe port has no such check, because Prometheus and kubelets
- * come by name; it tells figures only and changes nothing. */
+ * Host may be missing (HTTP/1.0). The probe port has no such check, nor have /healthz and /readyz:
+ * balancers, kubelets and Prometheus come by name, and there is little to learn or change there. */
 #include "gateway/admin_plan.h"
 
 #include <arpa/inet.h>
@@ -190,11 +190,12 @@ void prazo_admin_plan(const struct prazo_head *head, bool is_probe,
     memset(plan, 0, sizeof *plan);
     plan->is_head = head->method_id == PRAZO_METHOD_HEAD;
     take_request_id(head, plan);
-    if (!is_probe && is_cross_site(head)) {
+    plan->page = find_page(head->path, is_probe, &plan->section);
+    const bool is_health = plan->page == ADMIN_HEALTHZ || plan->page == ADMIN_READYZ;
+    if (!is_probe && !is_health && is_cross_site(head)) {
         plan->page = ADMIN_FORBIDDEN;
         return;
     }
-    plan->page = find_page(head->path, is_probe, &plan->section);
     if (plan->page != ADMIN_NO_ROUTE && !plan->is_head && head->method_id != PRAZO_METHOD_GET)
         plan->page = ADMIN_METHOD_NOT_ALLOWED;
     if (plan->page == ADMIN_METRICS)

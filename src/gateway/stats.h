@@ -16,24 +16,53 @@
 #define PRAZO_THREADS_MAX 64
 
 /* X(NAME, "label") */
-#define PRAZO_CODE_MAP(X) \
-    X(1XX, "1xx") X(2XX, "2xx") X(3XX, "3xx") X(4XX, "4xx") X(5XX, "5xx") X(GONE, "gone")
-#define PRAZO_RESULT_MAP(X) \
-    X(OK, "ok") X(ERROR, "error") X(SHED, "shed") X(EXPIRED, "expired") X(ABANDONED, "abandoned")
+#define PRAZO_CODE_MAP(X)                                                                          \
+    X(1XX, "1xx")                                                                                  \
+    X(2XX, "2xx")                                                                                  \
+    X(3XX, "3xx")                                                                                  \
+    X(4XX, "4xx")                                                                                  \
+    X(5XX, "5xx")                                                                                  \
+    X(GONE, "gone")
+#define PRAZO_RESULT_MAP(X)                                                                        \
+    X(OK, "ok")                                                                                    \
+    X(ERROR, "error")                                                                              \
+    X(SHED, "shed")                                                                                \
+    X(EXPIRED, "expired")                                                                          \
+    X(ABANDONED, "abandoned")
 #define PRAZO_GONE_STATE_MAP(X)                                                                    \
-    X(READING, "reading") X(QUEUED, "queued") X(WAITING, "waiting") X(CONNECTING, "connecting")    \
-    X(SENT, "sent") X(STREAMING, "streaming")
-#define PRAZO_KIND_MAP(X) X(FIRST, "first") X(RETRY, "retry") X(STALE, "stale") X(PROBE, "probe")
+    X(READING, "reading")                                                                          \
+    X(QUEUED, "queued")                                                                            \
+    X(WAITING, "waiting")                                                                          \
+    X(CONNECTING, "connecting")                                                                    \
+    X(SENT, "sent")                                                                                \
+    X(STREAMING, "streaming")
+#define PRAZO_KIND_MAP(X)                                                                          \
+    X(FIRST, "first")                                                                              \
+    X(RETRY, "retry")                                                                              \
+    X(STALE, "stale")                                                                              \
+    X(PROBE, "probe")
 #define PRAZO_ATTEMPT_MAP(X)                                                                       \
-    X(OK, "ok") X(ERROR, "error") X(REFUSED, "refused") X(RESET, "reset") X(TIMEOUT, "timeout")    \
-    X(CUT, "cut") X(INVALID, "invalid")
+    X(OK, "ok")                                                                                    \
+    X(ERROR, "error")                                                                              \
+    X(REFUSED, "refused")                                                                          \
+    X(RESET, "reset")                                                                              \
+    X(TIMEOUT, "timeout")                                                                          \
+    X(CUT, "cut")                                                                                  \
+    X(INVALID, "invalid")
 #define PRAZO_CAUSE_MAP(X)                                                                         \
-    X(CLIENT_GONE, "client-gone") X(DEADLINE, "deadline") X(ATTEMPT_TIMEOUT, "attempt-timeout")    \
+    X(CLIENT_GONE, "client-gone")                                                                  \
+    X(DEADLINE, "deadline")                                                                        \
+    X(ATTEMPT_TIMEOUT, "attempt-timeout")                                                          \
     X(SHUTDOWN, "shutdown")
-#define PRAZO_DROP_MAP(X) X(EXPIRED, "expired") X(ABANDONED, "abandoned")
+#define PRAZO_DROP_MAP(X)                                                                          \
+    X(EXPIRED, "expired")                                                                          \
+    X(ABANDONED, "abandoned")
 #define PRAZO_SHED_MAP(X)                                                                          \
-    X(QUEUE_FULL, "queue-full") X(QUEUE_WAIT, "queue-wait")                                        \
-    X(WOULD_MISS, "would-miss-deadline") X(LIMIT, "limit") X(DRAINING, "draining")
+    X(QUEUE_FULL, "queue-full")                                                                    \
+    X(QUEUE_WAIT, "queue-wait")                                                                    \
+    X(WOULD_MISS, "would-miss-deadline")                                                           \
+    X(LIMIT, "limit")                                                                              \
+    X(DRAINING, "draining")
 
 #define X(NAME, label) PRAZO_STAT_CODE_##NAME,
 enum prazo_stat_code { PRAZO_CODE_MAP(X) PRAZO_STAT_CODE_COUNT };
@@ -69,7 +98,7 @@ struct prazo_route_stats {
 
 struct prazo_upstream_stats {
     struct prazo_histogram attempt_seconds[PRAZO_STAT_ATTEMPT_COUNT];
-    prazo_counter requests; /* that got at least one attempt */
+    prazo_counter requests;            /* that got at least one attempt */
     struct prazo_window amplification; /* a: attempts, b: requests with at least one */
     prazo_counter cancelled[PRAZO_STAT_CAUSE_COUNT];
     prazo_counter orphan_answers, orphan_us, abandon_unknown;

@@ -116,7 +116,8 @@ static void names_as_host_are_refused(void **state)
             plan("/api/state", rows[i].host, NULL, NULL, false).page == ADMIN_FORBIDDEN;
         if (is_refused != rows[i].is_refused)
             fail_msg("%s: %s", host, is_refused ? "refused" : "let in");
-        /* Prometheus comes to the probe port by name. */
+        /* Balancers and Prometheus come by name. */
+        assert_int_equal(plan("/readyz", rows[i].host, NULL, NULL, false).page, ADMIN_READYZ);
         assert_int_equal(plan("/metrics", rows[i].host, NULL, NULL, true).page, ADMIN_METRICS);
     }
 }
