@@ -128,10 +128,10 @@ static void answer_stats(struct demo *demo, struct prazo_sx *sx)
     (void)prazo_buf_addf(&body,
                          "{\"arrived\":%" PRIu64 ",\"done\":%" PRIu64 ",\"orphan\":%" PRIu64
                          ",\"orphan_ms\":%" PRId64 ",\"cancelled\":%" PRIu64 ",\"refused\":%" PRIu64
-                         ",\"busy\":%" PRIu64 ",\"queued\":%" PRIu64 ",\"max_concurrency\":%" PRIu64
-                         "}\n",
+                         ",\"busy\":%" PRIu64 ",\"queued\":%" PRIu64 ",\"abandoned\":%" PRIu64
+                         ",\"max_concurrency\":%" PRIu64 "}\n",
                          s->arrived, s->done, s->orphan, s->orphan_us / 1000, s->cancelled,
-                         demo->refused, s->busy, s->queued, s->busy_max);
+                         demo->refused, s->busy, s->queued, s->abandoned, s->busy_max);
     answer_json(sx, 200, &body);
     prazo_buf_done(&body);
 }

@@ -62,6 +62,7 @@ bool prazo_station_end(struct prazo_station *station, struct prazo_job *job, int
         station->done++;
         return true;
     }
+    station->abandoned--;
     station->orphan++;
     station->orphan_us += now_us - job->gone_at_us;
     return false;
@@ -73,8 +74,10 @@ bool prazo_station_leave(struct prazo_station *station, struct prazo_job *job, i
     PRAZO_ASSERT(job->has_caller);
     job->has_caller = false;
     job->gone_at_us = now_us;
-    if (station->ignores_cancel)
+    if (station->ignores_cancel) {
+        station->abandoned++;
         return false;
+    }
     set_state(station, job, PRAZO_JOB_OVER);
     station->cancelled++;
     return true;

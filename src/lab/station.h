@@ -37,6 +37,7 @@ struct prazo_station {
     struct prazo_list work;
     uint64_t busy, queued; /* lengths of `work` and `queue` */
     uint64_t busy_max;     /* most jobs that were worked on at once */
+    uint64_t abandoned;    /* of busy and queued: jobs whose caller has gone */
     uint64_t arrived;
     uint64_t done;      /* ended with a caller to answer */
     uint64_t orphan;    /* ended without one */

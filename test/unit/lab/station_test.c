@@ -63,7 +63,9 @@ static void ignored_hang_ups_make_orphans(void **state)
     assert_ptr_equal(prazo_station_next(&s), &jobs[0]);
     assert_false(prazo_station_leave(&s, &jobs[0], 100));
     assert_false(prazo_station_leave(&s, &jobs[1], 200)); /* waits, and will be worked on */
+    assert_int_equal(s.abandoned, 2);
     assert_false(prazo_station_end(&s, &jobs[0], 1100));
+    assert_int_equal(s.abandoned, 1);
     assert_ptr_equal(prazo_station_next(&s), &jobs[1]);
     assert_false(prazo_station_end(&s, &jobs[1], 2200));
     assert_int_equal(s.orphan, 2);
