@@ -93,16 +93,27 @@ static void put_histogram(struct json *json, const char *key, const struct prazo
     put_close(json, '}');
 }
 
-/* Sums of one field over the threads of a series, as a member of that name or another. */
-#define SUM(s, member, ret)                                                                        \
+#define X(NAME, label) label,
+static const char *const code_names[] = { PRAZO_CODE_MAP(X) };
+static const char *const gone_names[] = { PRAZO_GONE_STATE_MAP(X) };
+static const char *const attempt_names[] = { PRAZO_ATTEMPT_MAP(X) };
+static const char *const cause_names[] = { PRAZO_CAUSE_MAP(X) };
+static const char *const drop_names[] = { PRAZO_DROP_MAP(X) };
+static const char *const shed_names[] = { PRAZO_SHED_MAP(X) };
+#undef X
+
+/* Adds one counter of a series, over the threads, to sum. */
+#define SUM(s, member, sum)                                                                        \
     for (unsigned t_ = 0; t_ < stats->threads; t_++)                                               \
-    (ret) += prazo_counter_read(&(s)->thread[t_]->member)
+    (sum) += prazo_counter_read(&(s)->thread[t_]->member)
+
 #define PUT_SUM(key, s, member)                                                                    \
     do {                                                                                           \
         uint64_t sum_ = 0;                                                                         \
         SUM(s, member, sum_);                                                                      \
         put_u64(json, key, sum_);                                                                  \
     } while (0)
+
 #define PUT_GAUGE(key, s, member)                                                                  \
     do {                                                                                           \
         int64_t sum_ = 0;                                                                          \
@@ -111,45 +122,29 @@ static void put_histogram(struct json *json, const char *key, const struct prazo
         put_i64(json, key, sum_);                                                                  \
     } while (0)
 
+/* An array of counters as an object whose members are the label's values. */
+#define PUT_SUMS(key, names, s, member)                                                            \
+    do {                                                                                           \
+        put_open(json, key, '{');                                                                  \
+        for (size_t i_ = 0; i_ < sizeof(names) / sizeof(names)[0]; i_++)                           \
+            PUT_SUM((names)[i_], s, member[i_]);                                                   \
+        put_close(json, '}');                                                                      \
+    } while (0)
+
 static void put_server(struct json *json, const struct prazo_stats *stats,
                        const struct prazo_server_series *s)
 {
-    static const char *const results[] = {
-#define X(NAME, label) label,
-        PRAZO_ATTEMPT_MAP(X)
-#undef X
-    };
     put_open(json, NULL, '{');
     put_text(json, "address", s->server);
     put_open(json, "attempts", '{');
-    for (unsigned r = 0; r < PRAZO_STAT_ATTEMPT_COUNT; r++) {
+    for (unsigned result = 0; result < PRAZO_STAT_ATTEMPT_COUNT; result++) {
         uint64_t sum = 0;
         for (unsigned kind = 0; kind < PRAZO_STAT_KIND_COUNT; kind++)
-            SUM(s, attempts[kind][r], sum);
-        put_u64(json, results[r], sum);
+            SUM(s, attempts[kind][result], sum);
+        put_u64(json, attempt_names[result], sum);
     }
     put_close(json, '}');
     PUT_SUM("connect_failures", s, connect_failures);
-    put_close(json, '}');
-}
-
-static void put_upstream_counts(struct json *json, const struct prazo_stats *stats,
-                                const struct prazo_upstream_series *s)
-{
-    put_open(json, "cancelled", '{');
-#define X(NAME, label) PUT_SUM(label, s, cancelled[PRAZO_STAT_CAUSE_##NAME]);
-    PRAZO_CAUSE_MAP(X)
-#undef X
-    put_close(json, '}');
-    put_open(json, "queue_dropped", '{');
-#define X(NAME, label) PUT_SUM(label, s, queue_dropped[PRAZO_STAT_DROP_##NAME]);
-    PRAZO_DROP_MAP(X)
-#undef X
-    put_close(json, '}');
-    put_open(json, "shed", '{');
-#define X(NAME, label) PUT_SUM(label, s, shed[PRAZO_STAT_SHED_##NAME]);
-    PRAZO_SHED_MAP(X)
-#undef X
     put_close(json, '}');
 }
 
@@ -176,7 +171,9 @@ static void put_upstream(struct json *json, const struct prazo_stats *stats,
     PUT_SUM("orphan_answers", s, orphan_answers);
     put_ms(json, "orphan_ms", orphan_us);
     PUT_SUM("abandon_unknown", s, abandon_unknown);
-    put_upstream_counts(json, stats, s);
+    PUT_SUMS("cancelled", cause_names, s, cancelled);
+    PUT_SUMS("queue_dropped", drop_names, s, queue_dropped);
+    PUT_SUMS("shed", shed_names, s, shed);
     put_histogram(json, "ok", &ok);
     put_open(json, "servers", '[');
     for (size_t i = 0; i < stats->servers.count; i++) {
@@ -196,16 +193,8 @@ static void put_route(struct json *json, const struct prazo_stats *stats,
         prazo_histogram_sum(&ok, &s->thread[t]->seconds[PRAZO_STAT_RESULT_OK]);
     put_open(json, NULL, '{');
     put_text(json, "name", s->route);
-    put_open(json, "requests", '{');
-#define X(NAME, label) PUT_SUM(label, s, requests[PRAZO_STAT_CODE_##NAME]);
-    PRAZO_CODE_MAP(X)
-#undef X
-    put_close(json, '}');
-    put_open(json, "client_gone", '{');
-#define X(NAME, label) PUT_SUM(label, s, client_gone[PRAZO_STAT_GONE_##NAME]);
-    PRAZO_GONE_STATE_MAP(X)
-#undef X
-    put_close(json, '}');
+    PUT_SUMS("requests", code_names, s, requests);
+    PUT_SUMS("client_gone", gone_names, s, client_gone);
     put_histogram(json, "ok", &ok);
     put_close(json, '}');
 }
