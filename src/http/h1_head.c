@@ -98,7 +98,8 @@ size_t prazo_h1_head_end(const char *data, size_t len, size_t *scan)
     return 0;
 }
 
-/* Every line ends in CRLF, and CR, LF and NUL stand nowhere else. */
+/* Every line ends in CRLF, and CR, LF and NUL stand nowhere else. No line starts with a blank: llhttp
+ * would take it as the rest of the line before (obs-fold, RFC 9112 §5.2). */
 static bool check_lines(const char *data, size_t len)
 {
     const char *at = data, *end = data + len;
@@ -106,6 +107,8 @@ static bool check_lines(const char *data, size_t len)
     while (at < end) {
         const char *cr = memchr(at, '\r', (size_t)(end - at));
         if (cr == NULL || cr + 1 == end || cr[1] != '\n' || memchr(at, '\n', (size_t)(cr - at)))
+            return false;
+        if (*at == ' ' || *at == '\t')
             return false;
         at = cr + 2;
     }
@@ -175,9 +178,13 @@ static int on_value(llhttp_t *p, const char *at, size_t len)
     return 0;
 }
 
+/* llhttp refuses a second Content-Length even if it says the same; it is made to forget the first,
+ * because check_framing() compares them. */
 static int on_value_complete(llhttp_t *p)
 {
     ((struct split *)p->data)->count++;
+    p->flags &= (uint16_t)~F_CONTENT_LENGTH;
+    p->content_length = 0;
     return 0;
 }
 
@@ -190,13 +197,14 @@ static const llhttp_settings_t split_settings = {
 };
 
 /* Framing is decided by check_framing(); so that its answers are given in its order, llhttp is told
- * to leave the contradiction of Content-Length and Transfer-Encoding to it. */
+ * to leave Transfer-Encoding and its contradiction of Content-Length to it. */
 static llhttp_errno_t run_llhttp(llhttp_t *p, llhttp_type_t type, struct split *split,
                                  const char *data, size_t len)
 {
     llhttp_init(p, type, &split_settings);
     p->data = split;
     llhttp_set_lenient_chunked_length(p, 1);
+    llhttp_set_lenient_transfer_encoding(p, 1);
     llhttp_errno_t err = llhttp_execute(p, data, len);
     return err == HPE_PAUSED_UPGRADE ? HPE_OK : err;
 }
@@ -397,7 +405,8 @@ static const struct {
 };
 
 /* "METHOD SP target SP HTTP/1.x CRLF": method and version by our own eyes, since llhttp tells an
- * unknown method from a malformed one, and version 2.0 from garbage, only by text. */
+ * unknown method from a malformed one, and version 2.0 from garbage, only by text, and takes several
+ * blanks for one. */
 static enum prazo_problem read_request_line(const char *data, size_t len, struct prazo_head *head)
 {
     const char *eol = memchr(data, '\r', len);
@@ -414,7 +423,9 @@ static enum prazo_problem read_request_line(const char *data, size_t len, struct
             head->method_id = methods[i].id;
     }
     const char *v = data + line - 8;
-    if (v[-1] != ' ' || memcmp(v, "HTTP/", 5) != 0 || v[5] < '0' || v[5] > '9' || v[6] != '.' ||
+    if (v <= space || memchr(space + 1, ' ', (size_t)(v - space - 1)) != v - 1)
+        return PRAZO_PROBLEM_BAD_REQUEST;
+    if (memcmp(v, "HTTP/", 5) != 0 || v[5] < '0' || v[5] > '9' || v[6] != '.' ||
         v[7] < '0' || v[7] > '9')
         return PRAZO_PROBLEM_BAD_REQUEST;
     if (v[5] != '1' || v[7] > '1')
