@@ -82,17 +82,6 @@ static void put_ms(struct json *json, const char *key, uint64_t us)
     put(json, "%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);
 }
 
-static void put_histogram(struct json *json, const char *key, const struct prazo_histogram *sum)
-{
-    put_open(json, key, '{');
-    put_ms(json, "sum_ms", sum->sum_us);
-    put_open(json, "buckets", '[');
-    for (unsigned i = 0; i < PRAZO_HISTOGRAM_BUCKETS; i++)
-        put_u64(json, NULL, sum->count[i]);
-    put_close(json, ']');
-    put_close(json, '}');
-}
-
 #define X(NAME, label) label,
 static const char *const code_names[] = { PRAZO_CODE_MAP(X) };
 static const char *const gone_names[] = { PRAZO_GONE_STATE_MAP(X) };
@@ -102,79 +91,109 @@ static const char *const drop_names[] = { PRAZO_DROP_MAP(X) };
 static const char *const shed_names[] = { PRAZO_SHED_MAP(X) };
 #undef X
 
-/* Adds one counter of a series, over the threads, to sum. */
-#define SUM(s, member, sum)                                                                        \
-    for (unsigned t_ = 0; t_ < stats->threads; t_++)                                               \
-    (sum) += prazo_counter_read(&(s)->thread[t_]->member)
+#define NAMES(names) names, sizeof(names) / sizeof(names)[0]
 
-#define PUT_SUM(key, s, member)                                                                    \
-    do {                                                                                           \
-        uint64_t sum_ = 0;                                                                         \
-        SUM(s, member, sum_);                                                                      \
-        put_u64(json, key, sum_);                                                                  \
-    } while (0)
+/* The threads' blocks of one series. */
+struct blocks {
+    const char *at[PRAZO_THREADS_MAX];
+    unsigned count;
+};
 
-#define PUT_GAUGE(key, s, member)                                                                  \
-    do {                                                                                           \
-        int64_t sum_ = 0;                                                                          \
-        for (unsigned t_ = 0; t_ < stats->threads; t_++)                                           \
-            sum_ += prazo_gauge_read(&(s)->thread[t_]->member);                                    \
-        put_i64(json, key, sum_);                                                                  \
-    } while (0)
+static uint64_t sum_of(const struct blocks *b, size_t offset)
+{
+    uint64_t sum = 0;
+    for (unsigned t = 0; t < b->count; t++)
+        sum += prazo_counter_read((const void *)(b->at[t] + offset));
+    return sum;
+}
+
+static void put_sum(struct json *json, const char *key, const struct blocks *b, size_t offset)
+{
+    put_u64(json, key, sum_of(b, offset));
+}
+
+static void put_gauge(struct json *json, const char *key, const struct blocks *b, size_t offset)
+{
+    int64_t sum = 0;
+    for (unsigned t = 0; t < b->count; t++)
+        sum += prazo_gauge_read((const void *)(b->at[t] + offset));
+    put_i64(json, key, sum);
+}
 
 /* An array of counters as an object whose members are the label's values. */
-#define PUT_SUMS(key, names, s, member)                                                            \
-    do {                                                                                           \
-        put_open(json, key, '{');                                                                  \
-        for (size_t i_ = 0; i_ < sizeof(names) / sizeof(names)[0]; i_++)                           \
-            PUT_SUM((names)[i_], s, member[i_]);                                                   \
-        put_close(json, '}');                                                                      \
-    } while (0)
+static void put_sums(struct json *json, const char *key, const struct blocks *b, size_t offset,
+                     const char *const *names, size_t count)
+{
+    put_open(json, key, '{');
+    for (size_t i = 0; i < count; i++)
+        put_sum(json, names[i], b, offset + i * sizeof(prazo_counter));
+    put_close(json, '}');
+}
+
+static void put_histogram(struct json *json, const char *key, const struct blocks *b, size_t offset)
+{
+    struct prazo_histogram sum = { .sum_us = 0 };
+    for (unsigned t = 0; t < b->count; t++)
+        prazo_histogram_sum(&sum, (const void *)(b->at[t] + offset));
+    put_open(json, key, '{');
+    put_ms(json, "sum_ms", sum.sum_us);
+    put_open(json, "buckets", '[');
+    for (unsigned i = 0; i < PRAZO_HISTOGRAM_BUCKETS; i++)
+        put_u64(json, NULL, sum.count[i]);
+    put_close(json, ']');
+    put_close(json, '}');
+}
 
 static void put_server(struct json *json, const struct prazo_stats *stats,
                        const struct prazo_server_series *s)
 {
+    const size_t kind_bytes = sizeof s->thread[0]->attempts[0];
+    struct blocks b = { .count = stats->threads };
+    for (unsigned t = 0; t < stats->threads; t++)
+        b.at[t] = (const char *)s->thread[t];
+
     put_open(json, NULL, '{');
     put_text(json, "address", s->server);
     put_open(json, "attempts", '{');
     for (unsigned result = 0; result < PRAZO_STAT_ATTEMPT_COUNT; result++) {
+        const size_t first = offsetof(struct prazo_server_stats, attempts[0][result]);
         uint64_t sum = 0;
         for (unsigned kind = 0; kind < PRAZO_STAT_KIND_COUNT; kind++)
-            SUM(s, attempts[kind][result], sum);
+            sum += sum_of(&b, first + kind * kind_bytes);
         put_u64(json, attempt_names[result], sum);
     }
     put_close(json, '}');
-    PUT_SUM("connect_failures", s, connect_failures);
+    put_sum(json, "connect_failures", &b, offsetof(struct prazo_server_stats, connect_failures));
     put_close(json, '}');
 }
+
+#define AT(member) offsetof(struct prazo_upstream_stats, member)
 
 static void put_upstream(struct json *json, const struct prazo_stats *stats,
                          const struct prazo_upstream_series *s, int64_t now_us)
 {
-    uint64_t orphan_us = 0;
-    struct prazo_histogram ok = { .sum_us = 0 };
-    SUM(s, orphan_us, orphan_us);
+    struct blocks b = { .count = stats->threads };
     for (unsigned t = 0; t < stats->threads; t++)
-        prazo_histogram_sum(&ok, &s->thread[t]->attempt_seconds[PRAZO_STAT_ATTEMPT_OK]);
+        b.at[t] = (const char *)s->thread[t];
 
     put_open(json, NULL, '{');
     put_text(json, "name", s->upstream);
     put_key(json, "amplification");
     put(json, "%.3f", prazo__stats_amplification(stats, s, now_us));
-    PUT_GAUGE("in_flight", s, in_flight);
-    PUT_GAUGE("queue", s, queue_depth);
+    put_gauge(json, "in_flight", &b, AT(in_flight));
+    put_gauge(json, "queue", &b, AT(queue_depth));
     put_open(json, "connections", '{');
-    PUT_GAUGE("idle", s, connections_idle);
-    PUT_GAUGE("active", s, connections_active);
+    put_gauge(json, "idle", &b, AT(connections_idle));
+    put_gauge(json, "active", &b, AT(connections_active));
     put_close(json, '}');
-    PUT_SUM("requests", s, requests);
-    PUT_SUM("orphan_answers", s, orphan_answers);
-    put_ms(json, "orphan_ms", orphan_us);
-    PUT_SUM("abandon_unknown", s, abandon_unknown);
-    PUT_SUMS("cancelled", cause_names, s, cancelled);
-    PUT_SUMS("queue_dropped", drop_names, s, queue_dropped);
-    PUT_SUMS("shed", shed_names, s, shed);
-    put_histogram(json, "ok", &ok);
+    put_sum(json, "requests", &b, AT(requests));
+    put_sum(json, "orphan_answers", &b, AT(orphan_answers));
+    put_ms(json, "orphan_ms", sum_of(&b, AT(orphan_us)));
+    put_sum(json, "abandon_unknown", &b, AT(abandon_unknown));
+    put_sums(json, "cancelled", &b, AT(cancelled), NAMES(cause_names));
+    put_sums(json, "queue_dropped", &b, AT(queue_dropped), NAMES(drop_names));
+    put_sums(json, "shed", &b, AT(shed), NAMES(shed_names));
+    put_histogram(json, "ok", &b, AT(attempt_seconds[PRAZO_STAT_ATTEMPT_OK]));
     put_open(json, "servers", '[');
     for (size_t i = 0; i < stats->servers.count; i++) {
         const struct prazo_server_series *server = prazo__stats_server_at(stats, i);
@@ -185,17 +204,35 @@ static void put_upstream(struct json *json, const struct prazo_stats *stats,
     put_close(json, '}');
 }
 
+#undef AT
+#define AT(member) offsetof(struct prazo_route_stats, member)
+
 static void put_route(struct json *json, const struct prazo_stats *stats,
                       const struct prazo_route_series *s)
 {
-    struct prazo_histogram ok = { .sum_us = 0 };
+    struct blocks b = { .count = stats->threads };
     for (unsigned t = 0; t < stats->threads; t++)
-        prazo_histogram_sum(&ok, &s->thread[t]->seconds[PRAZO_STAT_RESULT_OK]);
+        b.at[t] = (const char *)s->thread[t];
+
     put_open(json, NULL, '{');
     put_text(json, "name", s->route);
-    PUT_SUMS("requests", code_names, s, requests);
-    PUT_SUMS("client_gone", gone_names, s, client_gone);
-    put_histogram(json, "ok", &ok);
+    put_sums(json, "requests", &b, AT(requests), NAMES(code_names));
+    put_sums(json, "client_gone", &b, AT(client_gone), NAMES(gone_names));
+    put_histogram(json, "ok", &b, AT(seconds[PRAZO_STAT_RESULT_OK]));
+    put_close(json, '}');
+}
+
+#undef AT
+
+static void put_listener(struct json *json, const struct prazo_stats *stats,
+                         const struct prazo_listener_series *s)
+{
+    struct blocks b = { .count = stats->threads };
+    for (unsigned t = 0; t < stats->threads; t++)
+        b.at[t] = (const char *)s->thread[t];
+    put_open(json, NULL, '{');
+    put_text(json, "name", s->listener);
+    put_gauge(json, "connections", &b, offsetof(struct prazo_listener_stats, connections));
     put_close(json, '}');
 }
 
@@ -258,13 +295,8 @@ int prazo_stats_write_state(struct prazo_stats *stats, const char *name, bool is
         put_route(json, stats, prazo__stats_route_at(stats, i));
     put_close(json, ']');
     put_open(json, "listeners", '[');
-    for (size_t i = 0; i < stats->listeners.count; i++) {
-        const struct prazo_listener_series *s = prazo__stats_listener_at(stats, i);
-        put_open(json, NULL, '{');
-        put_text(json, "name", s->listener);
-        PUT_GAUGE("connections", s, connections);
-        put_close(json, '}');
-    }
+    for (size_t i = 0; i < stats->listeners.count; i++)
+        put_listener(json, stats, prazo__stats_listener_at(stats, i));
     put_close(json, ']');
     put_close(json, '}');
     pthread_mutex_unlock(&stats->mutex);
