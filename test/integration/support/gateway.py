@@ -67,11 +67,12 @@ class Gateway(Process):
     config          whole text instead; {listen} and {admin} in it are replaced
     admin           False: no admin port;  nofile: limit of descriptors;  env: further variables
     wait            False: do not wait until it is ready (a start that has to fail)
+    prefix          words of a command that executes it (Process)
     **keys          all other configuration keys: routes=[…], deadline="2s", limits={…}
     """
 
     def __init__(self, upstream=None, app=None, upstreams=None, listen=None, config=None,
-                 admin=True, env=None, pass_fds=(), nofile=None, wait=True, **keys):
+                 admin=True, env=None, pass_fds=(), nofile=None, wait=True, prefix=(), **keys):
         self._directory = tempfile.TemporaryDirectory(prefix="prazo-test-")
         self.path = os.path.join(self._directory.name, "prazo.yaml")
         self._addresses = []
@@ -80,7 +81,8 @@ class Gateway(Process):
         self._settings = {"upstream": upstream, "app": app, "upstreams": upstreams,
                           "listen": listen, **keys}
         self._write(config)
-        super().__init__(["run", self.path], env=env, pass_fds=pass_fds, nofile=nofile)
+        super().__init__(["run", self.path], env=env, pass_fds=pass_fds, nofile=nofile,
+                         prefix=prefix)
         if wait:
             try:
                 self.wait_ready(self.is_ready)

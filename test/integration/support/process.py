@@ -39,10 +39,11 @@ def prazo(*args, timeout=20, env=None, **kwargs):
 
 class Process:
     """A started prazo command. Its stderr goes to a file, so that it never blocks on a pipe.
-    nofile: its limit of open descriptors, soft and hard."""
+    nofile: its limit of open descriptors, soft and hard.
+    prefix: words of a command that executes it, such as ["sh", "-c", 'exec "$@" 2>&-', "sh"]."""
 
-    def __init__(self, args, env=None, pass_fds=(), nofile=None):
-        self.args = [PRAZO, *map(str, args)]
+    def __init__(self, args, env=None, pass_fds=(), nofile=None, prefix=()):
+        self.args = [*prefix, PRAZO, *map(str, args)]
         if nofile is not None:  # it executes the command: the pid stays
             self.args = ["prlimit", f"--nofile={nofile}:{nofile}", *self.args]
         self._stderr = tempfile.NamedTemporaryFile(prefix="prazo-stderr-", suffix=".log")
