@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads of HTTP/1.1 messages. llhttp splits them into start line and fields; everything that is left
- * open by it or that decides about framing is checked here, in check_*(), one rule a line. The head
- * is always parsed whole: until its empty line has come nobody looks at it but
+/* Heads of HTTP/1.1 messages. llhttp splits them into start line and fields; everything that is
+ * left open by it or that decides about framing is checked here, in check_*(), one rule a line. The
+ * head is always parsed whole: until its empty line has come nobody looks at it but
  * prazo_h1_head_end(), so a head that drips in byte by byte costs one pass in all. */
 #include <llhttp.h>
 
@@ -98,8 +98,8 @@ size_t prazo_h1_head_end(const char *data, size_t len, size_t *scan)
     return 0;
 }
 
-/* Every line ends in CRLF, and CR, LF and NUL stand nowhere else. No line starts with a blank: llhttp
- * would take it as the rest of the line before (obs-fold, RFC 9112 §5.2). */
+/* Every line ends in CRLF, and CR, LF and NUL stand nowhere else. No line starts with a blank:
+ * llhttp would take it as the rest of the line before (obs-fold, RFC 9112 §5.2). */
 static bool check_lines(const char *data, size_t len)
 {
     const char *at = data, *end = data + len;
@@ -342,8 +342,8 @@ static bool split_absolute(struct prazo_head *head, char *url, size_t len)
     static const char *const schemes[2] = { "http://", "https://" };
     size_t end = scheme;
 
-    if (len <= scheme || !prazo_str_eq_nocase(prazo_str_n(url, scheme),
-                                              prazo_str_z(schemes[scheme == 8])))
+    if (len <= scheme ||
+        !prazo_str_eq_nocase(prazo_str_n(url, scheme), prazo_str_z(schemes[scheme == 8])))
         return false;
     while (end < len && url[end] != '/' && url[end] != '?')
         end++;
@@ -405,8 +405,8 @@ static const struct {
 };
 
 /* "METHOD SP target SP HTTP/1.x CRLF": method and version by our own eyes, since llhttp tells an
- * unknown method from a malformed one, and version 2.0 from garbage, only by text, and takes several
- * blanks for one. */
+ * unknown method from a malformed one, and version 2.0 from garbage, only by text, and takes
+ * several blanks for one. */
 static enum prazo_problem read_request_line(const char *data, size_t len, struct prazo_head *head)
 {
     const char *eol = memchr(data, '\r', len);
@@ -425,8 +425,8 @@ static enum prazo_problem read_request_line(const char *data, size_t len, struct
     const char *v = data + line - 8;
     if (v <= space || memchr(space + 1, ' ', (size_t)(v - space - 1)) != v - 1)
         return PRAZO_PROBLEM_BAD_REQUEST;
-    if (memcmp(v, "HTTP/", 5) != 0 || v[5] < '0' || v[5] > '9' || v[6] != '.' ||
-        v[7] < '0' || v[7] > '9')
+    if (memcmp(v, "HTTP/", 5) != 0 || v[5] < '0' || v[5] > '9' || v[6] != '.' || v[7] < '0' ||
+        v[7] > '9')
         return PRAZO_PROBLEM_BAD_REQUEST;
     if (v[5] != '1' || v[7] > '1')
         return PRAZO_PROBLEM_VERSION_NOT_SUPPORTED;
