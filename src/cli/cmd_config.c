@@ -63,7 +63,8 @@ const struct prazo_command prazo_cmd_config = {
     .name = "config",
     .summary = "Print the whole effective configuration.",
     .usage = usage,
-    .details = "Values that came from ${NAME} or ${file:PATH} into texts are printed as written.\n\n"
-               "Exit code: 0, 1 the configuration is wrong or cannot be read, 2 wrong usage.",
+    .details =
+        "Values that came from ${NAME} or ${file:PATH} into texts are printed as written.\n\n"
+        "Exit code: 0, 1 the configuration is wrong or cannot be read, 2 wrong usage.",
     .run = run,
 };

@@ -45,8 +45,9 @@ static int run(const struct prazo_command *command, int argc, char **argv)
     if (count == 1 && (listen || to))
         return prazo_usage_error(command, "a CONFIG and --listen or --to exclude each other");
     if (count == 0 && (!listen || !to))
-        return prazo_usage_error(command, listen || to ? "--listen and --to belong together"
-                                                       : "a CONFIG, or --listen and --to, is missing");
+        return prazo_usage_error(command, listen || to
+                                              ? "--listen and --to belong together"
+                                              : "a CONFIG, or --listen and --to, is missing");
 
     const char *path = count ? args[0] : NULL;
     struct prazo_config *config = NULL;

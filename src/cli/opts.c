@@ -90,8 +90,7 @@ static int bad_option(const struct prazo_command *command, const struct prazo_op
 }
 
 bool prazo_options_parse(const struct prazo_command *command, const struct prazo_option *options,
-                         int argc, char **argv, char ***ret_args, int *ret_arg_count,
-                         int *ret_exit)
+                         int argc, char **argv, char ***ret_args, int *ret_arg_count, int *ret_exit)
 {
     struct option table[OPTIONS_MAX];
     int count = to_getopt(options, table), c;

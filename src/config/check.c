@@ -23,8 +23,8 @@ static void check_missing(struct prazo_load *load)
         const struct prazo_given *list = prazo__given(load, &config->listeners);
         if (prazo__given(load, &listener->address) || !list->node->count)
             continue;
-        const struct prazo_node *node = list->node->kind == PRAZO_NODE_LIST ? list->node->items[i]
-                                                                            : list->node;
+        const struct prazo_node *node =
+            list->node->kind == PRAZO_NODE_LIST ? list->node->items[i] : list->node;
         if (node->kind == PRAZO_NODE_MAP)
             prazo__fault(load, false, node->mark, "%s[%zu].address: missing", list->path, i);
     }
@@ -130,11 +130,9 @@ static void check_addresses(struct prazo_load *load)
             own[count++] = (struct own_address){ &config->listeners[i].addr,
                                                  &config->listeners[i].address, "listen" };
     if (config->admin_address)
-        own[count++] =
-            (struct own_address){ &config->admin_addr, &config->admin_address, "admin" };
+        own[count++] = (struct own_address){ &config->admin_addr, &config->admin_address, "admin" };
     if (config->probe_address)
-        own[count++] =
-            (struct own_address){ &config->probe_addr, &config->probe_address, "probe" };
+        own[count++] = (struct own_address){ &config->probe_addr, &config->probe_address, "probe" };
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             check_pair(load, &own[j], &own[i]);

@@ -18,7 +18,8 @@ static const char *suggest(struct prazo_str text, const char *name, const char *
     return to;
 }
 
-static void resolve_upstream(struct prazo_load *load, struct prazo_config_route *route, size_t index)
+static void resolve_upstream(struct prazo_load *load, struct prazo_config_route *route,
+                             size_t index)
 {
     const struct prazo_config *config = load->config;
     const struct prazo_given *given = prazo__given(load, &route->upstream_index);
@@ -63,8 +64,8 @@ static void check_listen(struct prazo_load *load, const struct prazo_config_rout
             return;
         hint = suggest(given->node->text, name, hint, near, sizeof(near));
     }
-    prazo__fault(load, false, given->node->mark, "%s: there is no listener named %s%s",
-                 given->path, prazo__show_node(given->node, shown), hint);
+    prazo__fault(load, false, given->node->mark, "%s: there is no listener named %s%s", given->path,
+                 prazo__show_node(given->node, shown), hint);
 }
 
 static void check_methods(struct prazo_load *load, const struct prazo_config_route *route)
@@ -74,9 +75,8 @@ static void check_methods(struct prazo_load *load, const struct prazo_config_rou
         const char *method = route->methods[i];
         if (!method)
             continue;
-        const struct prazo_node *node = given->node->kind == PRAZO_NODE_LIST
-                                            ? given->node->items[i]
-                                            : given->node;
+        const struct prazo_node *node =
+            given->node->kind == PRAZO_NODE_LIST ? given->node->items[i] : given->node;
         if (strcmp(method, "CONNECT") == 0 || strcmp(method, "TRACE") == 0)
             prazo__fault(load, false, node->mark, "%s: %s is never passed on", given->path, method);
         for (size_t j = 0; j < i; j++)
@@ -173,8 +173,8 @@ static void check_reach(struct prazo_load *load, size_t index)
     for (size_t i = 0; i < index; i++) {
         const struct prazo_config_route *first = &config->routes[i];
         if (!first->path || !route->path || !covers_text(first->host, route->host) ||
-            !covers_text(first->listen, route->listen) ||
-            !covers_path(first->path, route->path) || !covers_methods(first, route))
+            !covers_text(first->listen, route->listen) || !covers_path(first->path, route->path) ||
+            !covers_methods(first, route))
             continue;
         prazo__fault(load, true, routes->node->items[index]->mark,
                      "routes[%zu]: never reached; routes[%zu] in line %u takes all of it", index, i,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration as the rest of the program reads it: parsed, checked, immutable. One snapshot is
- * made by prazo_config_load_*() and freed by prazo_config_unref(); who keeps a pointer holds a
+/* The configuration as the rest of the program reads it: parsed, checked, immutable. One snapshot
+ * is made by prazo_config_load_*() and freed by prazo_config_unref(); who keeps a pointer holds a
  * reference (atomic, any thread). Durations are µs, sizes bytes; "none" is PRAZO_CONFIG_NONE. */
 #ifndef PRAZO_CONFIG_CONFIG_H
 #define PRAZO_CONFIG_CONFIG_H
@@ -37,10 +37,10 @@ enum prazo_abandon { PRAZO_ABANDON_CLOSE = 0, PRAZO_ABANDON_DRAIN, PRAZO_ABANDON
 enum prazo_host_mode { PRAZO_HOST_KEEP = 0, PRAZO_HOST_SERVER, PRAZO_HOST_NAME };
 
 struct prazo_config_server {
-    char *address;          /* as configured */
-    bool is_name;           /* host:port to be resolved; else addr is set */
+    char *address; /* as configured */
+    bool is_name;  /* host:port to be resolved; else addr is set */
     struct prazo_addr addr;
-    char *host;             /* of a name */
+    char *host; /* of a name */
     uint16_t port;
 };
 
@@ -49,8 +49,8 @@ struct prazo_config_upstream {
     struct prazo_config_server *servers;
     size_t server_count;
     enum prazo_host_mode host_mode;
-    char *host_name;          /* PRAZO_HOST_NAME */
-    int64_t connections_max;  /* NONE or a number */
+    char *host_name;         /* PRAZO_HOST_NAME */
+    int64_t connections_max; /* NONE or a number */
     int64_t connections_idle;
     int64_t idle_timeout_us;
     int64_t connect_timeout_us;
@@ -58,14 +58,14 @@ struct prazo_config_upstream {
     int64_t read_timeout_us;    /* or NONE */
     int64_t abandon_wait_us;
     int64_t finish_timeout_us;
-    bool is_foreign;            /* clock: foreign */
+    bool is_foreign; /* clock: foreign */
     enum prazo_abandon on_abandon;
     struct prazo_eject_policy eject;
 };
 
 struct prazo_config_route {
-    char *label; /* metrics label: methods, host and path, such as "POST /orders"; unique */
-    char *path;  /* exact, or a prefix ending in '*'; "*" (the default) matches everything */
+    char *label;    /* metrics label: methods, host and path, such as "POST /orders"; unique */
+    char *path;     /* exact, or a prefix ending in '*'; "*" (the default) matches everything */
     char **methods; /* upper case; NULL: all */
     size_t method_count;
     char *host;   /* NULL: any; compared without port, case-insensitively */
@@ -81,7 +81,11 @@ struct prazo_config_route {
     bool needs_clean_path; /* methods (later rate, idempotency): ambiguous paths are 400 */
 };
 
-enum prazo_log_requests { PRAZO_LOG_REQUESTS_ERRORS = 0, PRAZO_LOG_REQUESTS_ALL, PRAZO_LOG_REQUESTS_NONE };
+enum prazo_log_requests {
+    PRAZO_LOG_REQUESTS_ERRORS = 0,
+    PRAZO_LOG_REQUESTS_ALL,
+    PRAZO_LOG_REQUESTS_NONE
+};
 
 struct prazo_config {
     char *name;
@@ -91,15 +95,15 @@ struct prazo_config {
     char *admin_address; /* NULL: none */
     struct prazo_addr admin_addr;
     bool admin_is_default; /* not configured: if it is taken, a warning and no admin port */
-    char *probe_address; /* NULL: none */
+    char *probe_address;   /* NULL: none */
     struct prazo_addr probe_addr;
-    int threads; /* resolved number, 1.. */
+    int threads;    /* resolved number, 1.. */
     int log_level;  /* enum prazo_log_level */
     int log_format; /* enum prazo_log_format; text on a terminal unless given */
     enum prazo_log_requests log_requests;
     bool log_query;
     int64_t deadline_default_us, deadline_max_us; /* of routes that say nothing */
-    int64_t margin_us; /* 0: auto */
+    int64_t margin_us;                            /* 0: auto */
     int64_t skew_us;
     bool rejects_malformed;
     int64_t limit_headers, limit_uri, limit_body /* or NONE */, limit_replay_body,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How many threads `threads: auto` means: what the scheduler would let run at the same time. In a
  * container the machine's CPUs say nothing; the cgroup's quota does (v2: cpu.max, v1:
- * cpu.cfs_quota_us), and every ancestor's quota binds too. Whatever cannot be read does not bind. */
+ * cpu.cfs_quota_us), and every ancestor's quota binds too. Whatever cannot be read does not bind.
+ */
 #include "config/load.h"
 
 #include <inttypes.h>

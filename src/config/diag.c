@@ -8,8 +8,8 @@
 
 #include "config/value.h"
 
-void prazo__fault(struct prazo_load *load, bool is_warning, struct prazo_mark mark,
-                  const char *fmt, ...)
+void prazo__fault(struct prazo_load *load, bool is_warning, struct prazo_mark mark, const char *fmt,
+                  ...)
 {
     load->has_errors |= !is_warning;
     if (load->fault_count == PRAZO_CONFIG_FAULTS_MAX) {

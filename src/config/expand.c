@@ -85,7 +85,7 @@ static const char *read_secret(const char *path, struct prazo_buf *to)
         why = strerror(errno);
     else if (!S_ISREG(st.st_mode))
         why = "not a regular file";
-    for (ssize_t n = 1; !why && n > 0 && to->len < to->max; to->len += n > 0 ? (size_t)n : 0) {
+    for (ssize_t n = 1; !why && n > 0 && to->len<to->max; to->len += n> 0 ? (size_t)n : 0) {
         do
             n = read(fd, to->base + to->len, to->max - to->len);
         while (n < 0 && errno == EINTR);

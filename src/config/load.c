@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Entry points: a file, a text, or a pair of addresses -> a checked snapshot. Everything made on the
- * way lies in the load's arena and everything of the snapshot in the snapshot's, so that no error
- * path has anything single to free. */
+/* Entry points: a file, a text, or a pair of addresses -> a checked snapshot. Everything made on
+ * the way lies in the load's arena and everything of the snapshot in the snapshot's, so that no
+ * error path has anything single to free. */
 #include "config/load.h"
 
 #include <errno.h>

@@ -95,8 +95,8 @@ void *prazo__load_grow(struct prazo_load *load, void *array, size_t count, size_
 
 /* ---- diag.c ---- */
 
-void prazo__fault(struct prazo_load *load, bool is_warning, struct prazo_mark mark,
-                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void prazo__fault(struct prazo_load *load, bool is_warning, struct prazo_mark mark, const char *fmt,
+                  ...) __attribute__((format(printf, 4, 5)));
 #define PRAZO_SHOWN_BYTES 88
 /* text as it may stand in a message, in its quotes: control characters escaped, cut when long. */
 const char *prazo__show(struct prazo_str text, char to[PRAZO_SHOWN_BYTES]);
@@ -107,7 +107,7 @@ void prazo__fault_print(struct prazo_load *load, struct prazo_buf *to);
 
 /* ---- parse.c, expand.c ---- */
 
-/* NULL after a fault. */
+/* The map that the file is; NULL after a fault. */
 struct prazo_node *prazo__parse(struct prazo_load *load, struct prazo_str text);
 /* A node that no file holds. */
 struct prazo_node *prazo__node_new(struct prazo_load *load, enum prazo_node_kind kind,

@@ -315,8 +315,7 @@ static bool is_text(struct prazo_load *load, struct prazo_str text)
     if (valid == text.len)
         return true;
     prazo__fault(load, false, mark_at(text, valid), "%s",
-                 text.base[valid] == '\0' ? "a NUL byte; expected UTF-8 text"
-                                          : "not valid UTF-8");
+                 text.base[valid] == '\0' ? "a NUL byte; expected UTF-8 text" : "not valid UTF-8");
     return false;
 }
 
@@ -341,6 +340,10 @@ struct prazo_node *prazo__parse(struct prazo_load *load, struct prazo_str text)
         prazo__fault(load, false, (struct prazo_mark){ 1, 1 },
                      "nothing in it; the smallest file is 'listen: 127.0.0.1:8080' and "
                      "'upstream: 127.0.0.1:9001'");
+        return NULL;
+    }
+    if (p.root->kind != PRAZO_NODE_MAP) {
+        prazo__fault(load, false, p.root->mark, "expected a map, such as 'listen: 127.0.0.1:8080'");
         return NULL;
     }
     return p.root;

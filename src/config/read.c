@@ -139,8 +139,7 @@ static void fault_invalid(struct prazo_load *load, const struct prazo_key *key,
                      noun ? prazo__type_expected(key->type) : "one of ", noun ? "" : words);
     else if (!noun)
         prazo__fault(load, false, node->mark, "%s: %s is not one of %s", load->path, value, words);
-    else if (is_number && key->word_value == PRAZO_CONFIG_NONE && key->words &&
-             is_zero(node->text))
+    else if (is_number && key->word_value == PRAZO_CONFIG_NONE && key->words && is_zero(node->text))
         prazo__fault(load, false, node->mark, "%s: %s does not mean unlimited; write none",
                      load->path, value);
     else if (key->words && !is_number)
@@ -260,9 +259,8 @@ static void *new_entries(struct prazo_load *load, const struct prazo_key *key,
                          const struct prazo_node *node, size_t count, void *object)
 {
     if ((int64_t)count < key->min || (int64_t)count > key->max) {
-        prazo__fault(load, false, node->mark,
-                     "%s: %zu entries; expected %" PRId64 " to %" PRId64, load->path, count,
-                     key->min, key->max);
+        prazo__fault(load, false, node->mark, "%s: %zu entries; expected %" PRId64 " to %" PRId64,
+                     load->path, count, key->min, key->max);
         return NULL;
     }
     void *entries = prazo__config_alloc(load, count * key->entry_bytes);
@@ -375,8 +373,10 @@ static bool read_value(struct prazo_load *load, const struct prazo_key *key,
     bool is_field = key->width != 0 && key->in != PRAZO_IN_ENTRY;
     if (is_field && (key->type == PRAZO_KEY_SINGLE || key->type == PRAZO_KEY_NAMED) &&
         is_noted(load, field)) {
-        prazo__fault(load, false, node->mark, "%s: 'upstream' and 'upstreams' are both given; "
-                                              "write one of them", load->path);
+        prazo__fault(load, false, node->mark,
+                     "%s: 'upstream' and 'upstreams' are both given; "
+                     "write one of them",
+                     load->path);
         return false;
     }
     bool is_ok = dispatch(load, key, node, object);
@@ -399,10 +399,7 @@ void prazo__defaults(struct prazo_load *load, enum prazo_key_scope scope, void *
 
 void prazo__read(struct prazo_load *load, const struct prazo_node *root)
 {
-    if (root->kind == PRAZO_NODE_MAP)
-        read_map(load, NULL, root, load->config);
-    else
-        prazo__fault(load, false, root->mark, "expected a map, such as 'listen: 127.0.0.1:8080'");
+    read_map(load, NULL, root, load->config);
     if (load->given_count)
         qsort(load->given, load->given_count, sizeof(load->given[0]), by_field);
 }

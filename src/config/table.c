@@ -19,7 +19,8 @@
 #define HOUR (3600 * SECOND)
 #define DAY (24 * HOUR)
 
-#define FIELD(type, name) .offset = offsetof(struct type, name), .width = sizeof(((struct type *)0)->name)
+#define FIELD(type, name)                                                                          \
+    .offset = offsetof(struct type, name), .width = sizeof(((struct type *)0)->name)
 #define BESIDE(type, name) .beside = offsetof(struct type, name)
 #define CONFIG(name) .in = PRAZO_IN_CONFIG, FIELD(prazo_config, name)
 #define LISTENER(name) .in = PRAZO_IN_LISTENER, FIELD(prazo_config_listener, name)
@@ -31,6 +32,8 @@
 /* Threads beyond this would need more per-thread counter blocks than the metrics keep. */
 #define THREADS_MAX 64
 
+/* One row reads best as two to four lines; the formatter would make a line of every field. */
+/* clang-format off */
 const struct prazo_key prazo_keys[] = {
     { .path = "name", .type = PRAZO_KEY_TEXT, CONFIG(name), .otherwise = "the host's name",
       .help = "Name of this process in its log and state; nothing else depends on it." },
@@ -268,6 +271,7 @@ const struct prazo_key prazo_keys[] = {
     { .path = "routes[].upgrade[]", .type = PRAZO_KEY_PROTOCOL, .in = PRAZO_IN_ENTRY,
       .width = sizeof(char *), .help = "A protocol name of the Upgrade header." },
 };
+/* clang-format on */
 
 const size_t prazo_key_count = sizeof(prazo_keys) / sizeof(prazo_keys[0]);
 

@@ -14,13 +14,13 @@ enum prazo_key_type {
     PRAZO_KEY_SECTION = 0, /* a map of keys of their own rows */
     PRAZO_KEY_LIST,        /* rows `path[]` describe an entry; one entry may stand without a list */
     PRAZO_KEY_NAMED,       /* a map of names; row `path.*` describes an entry */
-    PRAZO_KEY_SINGLE,      /* short form of the NAMED row `path` + "s": one entry called "default" */
+    PRAZO_KEY_SINGLE, /* short form of the NAMED row `path` + "s": one entry called "default" */
     PRAZO_KEY_DURATION,
     PRAZO_KEY_SIZE,
     PRAZO_KEY_COUNT,
     PRAZO_KEY_PERCENT,
-    PRAZO_KEY_WORD,    /* an enum: the index in `words` */
-    PRAZO_KEY_SWITCH,  /* on | off */
+    PRAZO_KEY_WORD,   /* an enum: the index in `words` */
+    PRAZO_KEY_SWITCH, /* on | off */
     PRAZO_KEY_TEXT,
     PRAZO_KEY_NAME,
     PRAZO_KEY_METHOD,
@@ -50,17 +50,17 @@ struct prazo_key {
     const char *path; /* "limits.headers", "upstreams.*.host", "routes[].methods[]" */
     enum prazo_key_type type;
     enum prazo_key_scope in;
-    size_t offset, width; /* the field */
-    size_t beside;        /* LIST, NAMED: the count; ADDRESS: the prazo_addr; HOST: the word */
-    size_t word_at;       /* LIST: an int-sized field for the word's index, else 0 */
-    size_t entry_bytes;   /* LIST, NAMED: one entry */
-    const char *fallback; /* the default as it would be written; NULL: none, or `otherwise` */
+    size_t offset, width;  /* the field */
+    size_t beside;         /* LIST, NAMED: the count; ADDRESS: the prazo_addr; HOST: the word */
+    size_t word_at;        /* LIST: an int-sized field for the word's index, else 0 */
+    size_t entry_bytes;    /* LIST, NAMED: one entry */
+    const char *fallback;  /* the default as it would be written; NULL: none, or `otherwise` */
     const char *otherwise; /* says what holds when nothing is given and fallback is NULL */
     const char *words;     /* "a|b": accepted beside (WORD: instead of) the type's own values */
     int64_t word_value;    /* numbers: what the one word stands for */
     int64_t min, max;      /* value, or entries of a list; inclusive */
-    const char *scalar;    /* SECTION: the keys that a value in place of the map stands for, "a|b" */
-    bool needs_restart;    /* a reload does not change it */
+    const char *scalar; /* SECTION: the keys that a value in place of the map stands for, "a|b" */
+    bool needs_restart; /* a reload does not change it */
     const char *help;
 };
 

@@ -4,8 +4,8 @@
  * 4 an enum or (u)int32, 8 an int64. Cross-key rules are not here. */
 #include "config/load.h"
 
-#include <inttypes.h>
 #include <arpa/inet.h>
+#include <inttypes.h>
 
 #include "base/assert.h"
 
@@ -447,12 +447,10 @@ static const struct type types[PRAZO_KEY_TYPE_COUNT] = {
                          write_text },
     [PRAZO_KEY_METHOD] = { "a method", "such as GET, POST", store_text, write_text },
     [PRAZO_KEY_PROTOCOL] = { "a protocol", "such as websocket", store_text, write_text },
-    [PRAZO_KEY_HOST] = { "a host", "such as shop.example, without a port", store_host,
-                         write_host },
+    [PRAZO_KEY_HOST] = { "a host", "such as shop.example, without a port", store_host, write_host },
     [PRAZO_KEY_PATH] = { "a path", "such as /orders, or /orders/* for all that begins so",
                          store_text, write_text },
-    [PRAZO_KEY_URL] = { "a URL", "such as https://shop.example/problems/", store_text,
-                        write_text },
+    [PRAZO_KEY_URL] = { "a URL", "such as https://shop.example/problems/", store_text, write_text },
     [PRAZO_KEY_ADDRESS] = { "an address of this host",
                             "such as 127.0.0.1:8080, [::1]:8080, :8080, unix:/run/prazo.sock",
                             store_address, write_address },

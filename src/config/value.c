@@ -16,8 +16,12 @@ struct unit {
 
 /* Largest first: the formatter takes the first that divides. */
 static const struct unit durations[] = {
-    { "d", INT64_C(86400000000) }, { "h", INT64_C(3600000000) }, { "m", 60000000 },
-    { "s", 1000000 },              { "ms", 1000 },               { "us", 1 },
+    { "d", INT64_C(86400000000) },
+    { "h", INT64_C(3600000000) },
+    { "m", 60000000 },
+    { "s", 1000000 },
+    { "ms", 1000 },
+    { "us", 1 },
     { NULL, 0 },
 };
 static const struct unit sizes[] = {
@@ -93,7 +97,8 @@ static int parse(const struct unit *units, struct prazo_str text, int64_t *ret)
         err = read_fraction(fraction, factor, &part);
     if (err)
         return err;
-    if (__builtin_mul_overflow(value, factor, &value) || __builtin_add_overflow(value, part, &value))
+    if (__builtin_mul_overflow(value, factor, &value) ||
+        __builtin_add_overflow(value, part, &value))
         return PRAZO_E_TOO_LARGE;
     *ret = value;
     return PRAZO_OK;

@@ -89,10 +89,12 @@ static void write_named(struct writer *w, const struct prazo_key *key, const voi
     for (size_t i = 0; i < count; i++) {
         const struct prazo_config_upstream *upstream =
             (const struct prazo_config_upstream *)(const void *)(entries + i * key->entry_bytes);
+        /* Letters, digits, - . _ only; quoted where other YAML readers would see a number. */
+        bool is_plain = (upstream->name[0] | 0x20) >= 'a';
         indent_by(w, indent + 2);
-        text(w, "\"");
-        text(w, upstream->name); /* letters, digits, - . _ only */
-        text(w, "\":\n");
+        text(w, is_plain ? "" : "\"");
+        text(w, upstream->name);
+        text(w, is_plain ? ":\n" : "\":\n");
         write_map(w, prazo_key_entry(key), upstream, indent + 4, false);
     }
 }
@@ -111,8 +113,7 @@ static bool is_absent(const struct prazo_key *key, const void *object)
         return !route->host;
     if (key->offset == offsetof(struct prazo_config_route, listen))
         return !route->listen;
-    return key->offset == offsetof(struct prazo_config_route, on_abandon) &&
-           !route->has_on_abandon;
+    return key->offset == offsetof(struct prazo_config_route, on_abandon) && !route->has_on_abandon;
 }
 
 static void write_value(struct writer *w, const struct prazo_key *key, const void *object,
