@@ -93,6 +93,20 @@ static void free_pool_if_done(struct prazo_client_pool *pool)
         prazo_mem_free(pool);
 }
 
+static void enter_use(struct prazo_client_pool *pool)
+{
+    pool->in_use++;
+    if (pool->options.active_gauge != NULL)
+        prazo_gauge_add(pool->options.active_gauge, 1);
+}
+
+static void leave_use(struct prazo_client_pool *pool)
+{
+    pool->in_use--;
+    if (pool->options.active_gauge != NULL)
+        prazo_gauge_add(pool->options.active_gauge, -1);
+}
+
 static void leave_idle(struct prazo_cx *cx)
 {
     struct prazo_client_pool *pool = cx->pool;
@@ -113,7 +127,7 @@ static void close_cx(struct prazo_cx *cx)
         leave_idle(cx);
     } else {
         prazo_list_del(&cx->node);
-        pool->in_use--;
+        leave_use(pool);
     }
     set_state(cx, CX_CLOSED);
     prazo_stream_close(cx->stream, false);
@@ -121,8 +135,8 @@ static void close_cx(struct prazo_cx *cx)
     prazo_out_done(&cx->out);
     prazo_buf_done(&cx->in);
     prazo_list_push_back(&client->reap, &cx->node);
-    if (was_idle && pool->options.on_idle_closed != NULL)
-        pool->options.on_idle_closed(pool->options.arg);
+    if (pool->options.on_closed != NULL)
+        pool->options.on_closed(pool->options.arg);
     free_pool_if_done(pool);
 }
 
@@ -376,7 +390,7 @@ static void put_back(struct prazo_cx *cx)
     cx->owner = NULL;
     prazo_buf_done(&cx->in);
     prazo_list_del(&cx->node);
-    pool->in_use--;
+    leave_use(pool);
     set_state(cx, CX_IDLE);
     cx->idle_until_us = now_us + stay_us;
     prazo_list_push_front(&pool->idle, &cx->node);
@@ -386,6 +400,8 @@ static void put_back(struct prazo_cx *cx)
     if (!prazo_timer_is_linked(&pool->timer) || pool->timer.at_us > cx->idle_until_us)
         prazo_timers_link_at(prazo_loop_timers(cx->client->loop), &pool->timer, cx->idle_until_us);
     watch(cx);
+    if (pool->options.on_idle != NULL)
+        pool->options.on_idle(pool->options.arg);
 }
 
 static void on_event(void *arg, unsigned events)
@@ -518,7 +534,7 @@ struct prazo_cx *prazo_client_take(struct prazo_client_pool *pool, void *arg)
         }
         leave_idle(cx);
         prazo_list_push_back(&pool->client->busy, &cx->node);
-        pool->in_use++;
+        enter_use(pool);
         set_state(cx, CX_READY);
         begin(cx, arg);
         cx->is_reused = true;
@@ -546,7 +562,7 @@ int prazo_client_connect(struct prazo_client_pool *pool, const struct prazo_addr
     prazo_out_init(&cx->out, client->options.pending_bytes_max + PENDING_SLACK);
     begin(cx, arg);
     prazo_list_push_back(&client->busy, &cx->node);
-    pool->in_use++;
+    enter_use(pool);
     prazo_stream_watch(cx->stream, PRAZO_STREAM_WRITABLE | PRAZO_STREAM_HANGUP);
     *ret_cx = cx;
     return PRAZO_OK;

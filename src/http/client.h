@@ -48,10 +48,12 @@ void prazo_client_free(struct prazo_client *client);
 struct prazo_client_pool_options {
     size_t idle_max;
     int64_t idle_timeout_us;
-    /* An idle connection has been closed (told outside of any exchange); for process-wide counts. */
-    void (*on_idle_closed)(void *arg);
+    /* A connection of this pool has been closed, idle or not, or could not be made. */
+    void (*on_closed)(void *arg);
+    /* A connection has become idle. May close idle ones. */
+    void (*on_idle)(void *arg);
     void *arg;
-    int64_t *idle_gauge; /* counter.h gauge, or NULL */
+    int64_t *idle_gauge, *active_gauge; /* counter.h gauges, or NULL */
 };
 
 int prazo_client_pool_new(struct prazo_client *client,

@@ -158,6 +158,9 @@ struct prazo_listener;
 /* Starts accepting. The same fd may be given to several loops' servers. */
 int prazo_server_listen(struct prazo_server *server, const struct prazo_listener_options *options,
                         struct prazo_listener **ret_listener);
+/* What a reload may change; open connections follow at their next request. */
+void prazo_listener_update(struct prazo_listener *listener, bool half_close_waits,
+                           int64_t connections_limit);
 /* Stops accepting; open connections go on. Does not close the fd. */
 void prazo_listener_close(struct prazo_listener *listener);
 

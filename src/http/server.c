@@ -177,7 +177,8 @@ static void on_turn_end(void *arg)
 static void linger(struct prazo_sx *sx)
 {
     if (sx->out.pending.len == 0) {
-        bool has_said_all = sx->client_closes && sx->body_done && sx->in.len == 0;
+        bool has_said_all =
+            sx->client_closes && prazo_h1_body_eof(&sx->body) && sx->in.len == 0;
         if (sx->has_hangup || sx->out.is_broken ||
             (has_said_all && prazo_stream_unread(sx->stream) == 0)) {
             close_now(sx, false);
@@ -663,6 +664,13 @@ int prazo_server_listen(struct prazo_server *server, const struct prazo_listener
     return PRAZO_OK;
 }
 
+void prazo_listener_update(struct prazo_listener *listener, bool half_close_waits,
+                           int64_t connections_limit)
+{
+    listener->options.half_close_waits = half_close_waits;
+    listener->options.connections_limit = connections_limit;
+}
+
 /* The object stays: open connections point to it. */
 void prazo_listener_close(struct prazo_listener *listener)
 {
@@ -917,7 +925,8 @@ void prazo_sx_finish(struct prazo_sx *sx)
     prazo_sx_flush(sx);
     sx->owner = NULL;
     sx->must_drain_told = false;
-    if (!sx->is_keep_alive || !sx->body_done || sx->is_tunnel || sx->out.is_broken) {
+    if (!sx->is_keep_alive || !prazo_h1_body_eof(&sx->body) || sx->is_tunnel ||
+        sx->out.is_broken) {
         linger(sx);
         return;
     }
