@@ -91,7 +91,6 @@ static void check_upstreams(struct prazo_load *load)
 struct own_address {
     const struct prazo_addr *addr;
     const void *field;
-    const char *key;
 };
 
 /* Port 0 is a new port every time. */
@@ -103,21 +102,26 @@ static bool has_port(const struct prazo_addr *addr)
     return len < 2 || strcmp(text + len - 2, ":0") != 0;
 }
 
-static void check_pair(struct prazo_load *load, const struct own_address *a,
+/* True if the second of the two was found to be taken by the first. */
+static bool check_pair(struct prazo_load *load, const struct own_address *a,
                        const struct own_address *b)
 {
+    if (!has_port(a->addr) || !prazo_addr_eq(a->addr, b->addr))
+        return false;
     const struct prazo_given *given_a = prazo__given(load, a->field);
     const struct prazo_given *given_b = prazo__given(load, b->field);
-    if (!has_port(a->addr) || !prazo_addr_eq(a->addr, b->addr))
-        return;
-    /* Only one of two may be a default (admin's): the other is where the message belongs. */
-    const struct prazo_given *place = given_b ? given_b : given_a;
-    if (given_a && given_b)
-        prazo__fault(load, false, place->node->mark, "%s: the same address as %s", given_b->path,
+    if (given_a && given_b) {
+        prazo__fault(load, false, given_b->node->mark, "%s: the same address as %s", given_b->path,
                      given_a->path);
-    else if (place)
-        prazo__fault(load, false, place->node->mark, "%s: the same address as the default of %s",
-                     place->path, given_b ? a->key : b->key);
+        return true;
+    }
+    /* One of them is the default of `admin`, and a default gives way. */
+    const struct prazo_given *given = given_a ? given_a : given_b;
+    if (given)
+        prazo__fault(load, true, given->node->mark,
+                     "%s: this is the default of admin, which is none now", given->path);
+    load->config->admin_address = NULL;
+    return true;
 }
 
 static void check_addresses(struct prazo_load *load)
@@ -127,15 +131,17 @@ static void check_addresses(struct prazo_load *load)
     size_t count = 0;
     for (size_t i = 0; i < config->listener_count; i++)
         if (config->listeners[i].address)
-            own[count++] = (struct own_address){ &config->listeners[i].addr,
-                                                 &config->listeners[i].address, "listen" };
+            own[count++] =
+                (struct own_address){ &config->listeners[i].addr, &config->listeners[i].address };
     if (config->admin_address)
-        own[count++] = (struct own_address){ &config->admin_addr, &config->admin_address, "admin" };
+        own[count++] = (struct own_address){ &config->admin_addr, &config->admin_address };
     if (config->probe_address)
-        own[count++] = (struct own_address){ &config->probe_addr, &config->probe_address, "probe" };
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            check_pair(load, &own[j], &own[i]);
+        own[count++] = (struct own_address){ &config->probe_addr, &config->probe_address };
+    for (size_t i = 0; i < count; i++) {
+        bool is_taken = false;
+        for (size_t j = 0; j < i && !is_taken; j++)
+            is_taken = check_pair(load, &own[j], &own[i]);
+    }
 }
 
 static void check_listener_names(struct prazo_load *load)

@@ -214,10 +214,12 @@ void prazo__check_routes(struct prazo_load *load)
         check_path(load, route);
         check_deadlines(load, &route->deadline_default_us, &route->deadline_max_us,
                         "this route's ");
-        check_reach(load, i);
     }
     check_deadlines(load, &config->deadline_default_us, &config->deadline_max_us, "");
     check_margin(load);
-    if (!load->has_errors)
-        check_unused(load);
+    if (load->has_errors)
+        return;
+    check_unused(load);
+    for (size_t i = 0; i < config->route_count; i++)
+        check_reach(load, i);
 }

@@ -160,34 +160,56 @@ static const char *show_path(const char *path, char *to, size_t bytes)
     return to;
 }
 
+/* The names of parent's keys, as "a, b, c". */
+static const char *list_names(const struct prazo_key *parent, char *to, size_t bytes)
+{
+    size_t out = 0;
+    to[0] = '\0';
+    for (size_t i = 0; i < prazo_key_count; i++) {
+        struct prazo_str name = prazo_key_name_in(&prazo_keys[i], parent);
+        if (name.base && out + name.len + 3 < bytes)
+            out += (size_t)snprintf(to + out, bytes - out, "%s%.*s", out ? ", " : "",
+                                    PRAZO_STR_ARG(name));
+    }
+    return to;
+}
+
+static const struct prazo_key *near_key(const struct prazo_key *parent, struct prazo_str written)
+{
+    for (size_t i = 0; i < prazo_key_count; i++) {
+        struct prazo_str name = prazo_key_name_in(&prazo_keys[i], parent);
+        if (name.base && prazo_text_is_near(written, name))
+            return &prazo_keys[i];
+    }
+    return NULL;
+}
+
+/* A row of exactly this name somewhere else. */
+static const struct prazo_key *key_elsewhere(struct prazo_str written)
+{
+    for (size_t i = 0; i < prazo_key_count; i++) {
+        const char *dot = strrchr(prazo_keys[i].path, '.');
+        if (dot && prazo_str_eq(prazo_str_z(dot + 1), written))
+            return &prazo_keys[i];
+    }
+    return NULL;
+}
+
 static void fault_unknown(struct prazo_load *load, const struct prazo_key *parent,
                           const struct prazo_config_map_key *written)
 {
-    char names[512];
-    size_t out = 0;
-    names[0] = '\0';
-    for (size_t i = 0; i < prazo_key_count; i++) {
-        struct prazo_str name = prazo_key_name_in(&prazo_keys[i], parent);
-        if (!name.base)
-            continue;
-        if (prazo_text_is_near(written->text, name)) {
-            prazo__fault(load, false, written->mark, "%s: unknown key; did you mean '%.*s'?",
-                         load->path, PRAZO_STR_ARG(name));
-            return;
-        }
-        out += (size_t)snprintf(names + out, sizeof(names) - out, "%s%.*s", out ? ", " : "",
-                                PRAZO_STR_ARG(name));
-    }
-    for (size_t i = 0; i < prazo_key_count; i++) {
-        const char *dot = strrchr(prazo_keys[i].path, '.');
-        if (!dot || !prazo_str_eq(prazo_str_z(dot + 1), written->text))
-            continue;
+    char text[512];
+    const struct prazo_key *near = near_key(parent, written->text);
+    const struct prazo_key *elsewhere = key_elsewhere(written->text);
+    if (near)
+        prazo__fault(load, false, written->mark, "%s: unknown key; did you mean '%.*s'?",
+                     load->path, PRAZO_STR_ARG(prazo_key_name_in(near, parent)));
+    else if (elsewhere)
         prazo__fault(load, false, written->mark, "%s: unknown key here; it belongs to '%s'",
-                     load->path, show_path(prazo_keys[i].path, names, sizeof(names)));
-        return;
-    }
-    prazo__fault(load, false, written->mark, "%s: unknown key; expected one of %s", load->path,
-                 names);
+                     load->path, show_path(elsewhere->path, text, sizeof(text)));
+    else
+        prazo__fault(load, false, written->mark, "%s: unknown key; expected one of %s", load->path,
+                     list_names(parent, text, sizeof(text)));
 }
 
 /* ---- one kind of row each ---- */
@@ -241,16 +263,16 @@ static bool read_short_form(struct prazo_load *load, const struct prazo_key *key
 static bool read_section(struct prazo_load *load, const struct prazo_key *key,
                          const struct prazo_node *node, void *object)
 {
-    char shown[PRAZO_SHOWN_BYTES];
+    char shown[PRAZO_SHOWN_BYTES], names[512];
     if (node->kind == PRAZO_NODE_MAP)
         return read_map(load, key, node, object);
     if (key->scalar)
         return read_short_form(load, key, node, object);
-    if (node->kind == PRAZO_NODE_SCALAR && !node->text.base)
-        prazo__fault(load, false, node->mark, "%s: has no value; expected a map", load->path);
-    else
-        prazo__fault(load, false, node->mark, "%s: %s is not a map", load->path,
-                     prazo__show_node(node, shown));
+    bool is_empty = node->kind == PRAZO_NODE_SCALAR && !node->text.base;
+    prazo__fault(load, false, node->mark, "%s: %s%s; expected the keys %s", load->path,
+                 is_empty ? "" : prazo__show_node(node, shown),
+                 is_empty ? "has no value" : " is not a map",
+                 list_names(key, names, sizeof(names)));
     return false;
 }
 

@@ -93,6 +93,7 @@ const struct prazo_key prazo_keys[] = {
     { .path = "log.format", .type = PRAZO_KEY_WORD, CONFIG(log_format), .words = "json|text",
       .otherwise = "`text` on a terminal, else `json`", .help = "One line a message in both." },
     { .path = "log.query", .type = PRAZO_KEY_SWITCH, CONFIG(log_query), .fallback = "off",
+      .words = "on|off",
       .help = "Whether query strings are logged: they often hold personal data." },
 
     { .path = "deadline", .type = PRAZO_KEY_SECTION, .in = PRAZO_IN_CONFIG,

@@ -441,7 +441,7 @@ static const struct type types[PRAZO_KEY_TYPE_COUNT] = {
     [PRAZO_KEY_COUNT] = { "a number", "such as 32", store_number, write_number },
     [PRAZO_KEY_PERCENT] = { "a percentage", "such as 50%", store_number, write_number },
     [PRAZO_KEY_WORD] = { NULL, NULL, store_word, write_word },
-    [PRAZO_KEY_SWITCH] = { "on or off", "on or off", store_switch, write_switch },
+    [PRAZO_KEY_SWITCH] = { NULL, NULL, store_switch, write_switch },
     [PRAZO_KEY_TEXT] = { "a text", "1 to 255 bytes in one line", store_text, write_text },
     [PRAZO_KEY_NAME] = { "a name", "1 to 64 letters, digits, '-', '.', '_'", store_text,
                          write_text },
