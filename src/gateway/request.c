@@ -26,6 +26,9 @@ static void read_via(struct reading *r, struct prazo_str value, const char *own)
             continue;
         struct prazo_str by = prazo_str_trim(
             prazo_str_n(space, item.len - (size_t)(space - item.base)));
+        const char *comment = memchr(by.base, ' ', by.len);
+        if (comment != NULL)
+            by.len = (size_t)(comment - by.base);
         r->via_own += prazo_str_eq(by, prazo_str_z(own));
     }
 }
@@ -211,21 +214,9 @@ enum prazo_problem prazo_call_read_request(struct prazo_call *call, const struct
 static void add_forwarded_for(struct prazo_call *call, const struct prazo_head *head, bool trusted)
 {
     struct prazo_head_out *out = &call->prefix;
-    char peer[PRAZO_ADDR_TEXT_MAX];
-    uint8_t ip[16];
-    const struct prazo_addr *addr = prazo_sx_peer(call->sx);
-    unsigned ip_len = prazo_addr_ip(addr, ip);
+    struct prazo_str text = prazo_sx_peer_ip(call->sx);
     bool is_first = true;
 
-    prazo_addr_format(addr, peer);
-    size_t len = strlen(peer);
-    while (len > 0 && peer[len - 1] != ':') /* the port */
-        len--;
-    struct prazo_str text = prazo_str_n(peer, len > 0 ? len - 1 : 0);
-    if (text.len > 2 && text.base[0] == '[')
-        text = prazo_str_n(text.base + 1, text.len - 2);
-    if (ip_len == 0)
-        text.len = 0; /* a Unix socket has no address to tell */
     for (size_t i = 0; trusted && i < head->header_count; i++) {
         if (head->headers[i].token != PRAZO_HDR_X_FORWARDED_FOR)
             continue;
@@ -255,11 +246,12 @@ static void add_forwarded(struct prazo_call *call, const struct prazo_head *head
         prazo_head_out_add(out, PRAZO_STR("x-forwarded-host"), head->authority);
 }
 
-/* prazo's and Envoy's private headers from a peer that is not trusted. */
+/* What only a trusted peer may say (contract 2.3) among the headers without a token. */
 static bool is_private(struct prazo_str name)
 {
     return (name.base[0] == 'p' && prazo_str_has_prefix(name, PRAZO_STR("prazo-"))) ||
-           (name.base[0] == 'x' && prazo_str_has_prefix(name, PRAZO_STR("x-envoy-")));
+           (name.base[0] == 'x' && (prazo_str_has_prefix(name, PRAZO_STR("x-envoy-")) ||
+                                    prazo_str_has_prefix(name, PRAZO_STR("x-forwarded-"))));
 }
 
 /* Does this header of the client's go to the upstream as it is? */

@@ -71,6 +71,8 @@ struct prazo_sx_ops {
 
 /* The peer's address, and whether the listener trusts it. */
 const struct prazo_addr *prazo_sx_peer(const struct prazo_sx *sx);
+/* Its bare IP as text ("127.0.0.1", "::1"); empty for a Unix socket. */
+struct prazo_str prazo_sx_peer_ip(const struct prazo_sx *sx);
 bool prazo_sx_is_trusted(const struct prazo_sx *sx);
 /* The listener that the connection came in on (prazo_server_options.listener_arg). */
 void *prazo_sx_listener_arg(const struct prazo_sx *sx);
