@@ -582,6 +582,7 @@ static void on_read_done(void *arg, struct prazo_cx *cx)
     struct prazo_attempt *a = arg;
 
     (void)cx;
+    a->last_us = now_of(a); /* a part of a head is no silence either (C009) */
     if (a->call != NULL && a->state == ATTEMPT_ANSWERING)
         prazo_call_on_read_done(a->call);
 }
