@@ -143,6 +143,8 @@ static void send_problem(struct prazo_call *call, const struct prazo_problem_doc
     struct prazo_head_out out;
     struct prazo_sx *sx = call->sx;
 
+    if (call->body != PRAZO_BODY_NONE && !prazo_sx_is_body_complete(sx))
+        prazo_sx_close_after(sx); /* nobody waits for the rest of the upload: say so */
     prazo_head_out_init(&out, &call->arena, 512);
     add_own(call, &out, doc);
     call->sx = NULL;
