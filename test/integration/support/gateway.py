@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_/.](?:[A-Za-z0-9_/.*@+-]|:(?=[A-Za-z0-9_/.]))*\
 _DEFAULTS = {
     "threads": 1,
     "log": {"level": "info", "requests": "all", "format": "json"},
-    "shutdown": {"delay": "1ms", "drain": "500ms"},
+    "shutdown": {"delay": "1ms", "drain": "20ms"},
 }
 
 
