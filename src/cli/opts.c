@@ -37,9 +37,9 @@ static void print_help(const struct prazo_command *command, const struct prazo_o
 
 int prazo_usage_error(const struct prazo_command *command, const char *fmt, ...)
 {
+    fprintf(stderr, "prazo%s%s: ", command ? " " : "", command ? command->name : "");
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "prazo%s%s: ", command ? " " : "", command ? command->name : "");
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fprintf(stderr, "\nTry 'prazo %s%s' for what is possible.\n", command ? command->name : "",

@@ -40,7 +40,7 @@ static void check_servers(struct prazo_load *load, const struct prazo_config_ups
             list->node->items[i]->kind == PRAZO_NODE_MAP)
             prazo__fault(load, false, list->node->items[i]->mark, "%s[%zu].address: missing",
                          list->path, i);
-        for (size_t j = 0; server->address && j < i; j++) {
+        for (size_t j = 0; given && server->address && j < i; j++) {
             const char *other = upstream->servers[j].address;
             if (!other || strcmp(other, server->address) != 0)
                 continue;
