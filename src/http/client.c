@@ -25,8 +25,10 @@ static void on_turn_end(void *arg)
 
     while (!prazo_list_is_empty(&client->reap)) {
         struct prazo_list *node = client->reap.next;
+        struct prazo_cx *cx = PRAZO_CONTAINER(node, struct prazo_cx, node);
         prazo_list_del(node);
-        prazo_pool_put(&client->pool, PRAZO_CONTAINER(node, struct prazo_cx, node));
+        prazo_buf_done(&cx->in);
+        prazo_pool_put(&client->pool, cx);
     }
 }
 
@@ -177,10 +179,14 @@ void prazo__cx_watch(struct prazo_cx *cx)
     prazo_stream_watch(cx->stream, events);
 }
 
+/* What the owner was given lies in the remainder, so the owner has to flush before it moves; when
+ * the exchange is over it stays until the end of the turn. */
 static void use_remainder(struct prazo_cx *cx)
 {
     size_t used = consume(cx, cx->in.base, cx->in.len);
 
+    if (cx->state == CX_READY)
+        cx->client->options.ops->on_read_done(cx->owner, cx);
     if (cx->state != CX_READY)
         return;
     prazo_buf_consume(&cx->in, used);
@@ -350,11 +356,8 @@ void prazo_cx_flush(struct prazo_cx *cx)
 {
     if (cx->state != CX_READY)
         return;
-    bool has_more = cx->out.count > 0;
     if (!prazo_out_flush(&cx->out, cx->stream))
         cx->must_drain_told = true;
-    if (has_more && !cx->out.is_broken)
-        cx->was_sent = true;
 }
 
 size_t prazo_cx_pending(const struct prazo_cx *cx)
@@ -364,7 +367,7 @@ size_t prazo_cx_pending(const struct prazo_cx *cx)
 
 bool prazo_cx_was_sent(const struct prazo_cx *cx)
 {
-    return cx->was_sent;
+    return cx->out.has_sent;
 }
 
 bool prazo_cx_was_answered(const struct prazo_cx *cx)

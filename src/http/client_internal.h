@@ -47,7 +47,6 @@ struct prazo_cx {
     bool has_hangup;
     bool is_tunnel;
     bool is_hung_up; /* we sent FIN */
-    bool was_sent;
     bool was_answered;
     bool in_event;
     bool is_released; /* release() inside the event: to be done at its end */

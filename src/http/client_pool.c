@@ -62,7 +62,6 @@ void prazo__cx_close(struct prazo_cx *cx)
     prazo_stream_close(cx->stream, false);
     cx->stream = NULL;
     prazo_out_done(&cx->out);
-    prazo_buf_done(&cx->in);
     prazo_list_push_back(&client->reap, &cx->node);
     if (pool->options.on_closed != NULL)
         pool->options.on_closed(pool->options.arg);
@@ -191,7 +190,7 @@ static void begin(struct prazo_cx *cx, void *arg)
     cx->informational = 0;
     cx->is_head = cx->asks_upgrade = cx->is_request_done = cx->is_answering = false;
     cx->is_keep_alive = cx->is_paused = cx->is_tunnel = cx->is_hung_up = false;
-    cx->was_sent = cx->was_answered = cx->is_released = cx->must_drain_told = false;
+    cx->out.has_sent = cx->was_answered = cx->is_released = cx->must_drain_told = false;
     cx->owes_fin = false;
 }
 

@@ -126,8 +126,10 @@ static enum prazo_h1_event take_trailers(struct prazo_h1_body *body, char *data,
     if (len >= 2 && data[0] == '\r' && data[1] == '\n') {
         section = 2;
     } else {
-        if (len >= 1 && data[0] == '\r' && len < 2)
+        if (len == 1 && data[0] == '\r')
             return PRAZO_H1_MORE;
+        if (len >= 1 && data[0] == '\n') /* no end would be found for it */
+            return PRAZO_H1_BAD;
         section = prazo_h1_head_end(data, len, &body->scan);
         if (section > body->head_bytes_max || (section == 0 && len > body->head_bytes_max))
             return PRAZO_H1_BAD;

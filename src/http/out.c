@@ -11,6 +11,7 @@ void prazo_out_init(struct prazo_out *out, size_t pending_max)
 {
     out->count = 0;
     out->scratch_used = 0;
+    out->has_sent = false;
     out->is_broken = false;
     prazo_buf_init(&out->pending, pending_max);
 }
@@ -112,6 +113,7 @@ bool prazo_out_flush(struct prazo_out *out, struct prazo_stream *stream)
             return true;
         }
         sent = n > 0 ? (size_t)n : 0;
+        out->has_sent |= sent > 0;
     }
     if (out->pending.len > 0 || sent < total) {
         if (!keep(out, sent)) { /* no memory, or more than the bound: the answer is cut */
@@ -135,8 +137,10 @@ bool prazo_out_on_writable(struct prazo_out *out, struct prazo_stream *stream)
             break_off(out, stream);
             return true;
         }
-        if (n > 0)
+        if (n > 0) {
+            out->has_sent = true;
             prazo_buf_consume(&out->pending, (size_t)n);
+        }
         if (out->pending.len > 0)
             return false;
     }

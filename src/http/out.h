@@ -16,6 +16,7 @@ struct prazo_out {
     unsigned scratch_used;
     char scratch[PRAZO_OUT_SCRATCH];
     struct prazo_buf pending; /* not taken by the kernel; sent before any new slice */
+    bool has_sent;            /* the kernel has taken a byte since the owner cleared this */
     bool is_broken;           /* the peer takes nothing any more: everything is thrown away */
 };
 

@@ -295,16 +295,27 @@ void prazo__sx_watch(struct prazo_sx *sx)
     prazo_stream_watch(sx->stream, events);
 }
 
-/* Uses the remainder, inside an event. */
+/* Uses the remainder, inside an event. What the owner was given lies in it, so the owner has to
+ * flush before it moves. */
 static void use_remainder(struct prazo_sx *sx)
 {
     size_t used = consume(sx, sx->in.base, sx->in.len);
 
+    if (sx->state == SX_BUSY && !sx->is_told)
+        sx->server->options.ops->on_read_done(sx->owner, sx);
     if (sx->state == SX_CLOSED || sx->state == SX_LINGER)
         return;
     prazo_buf_consume(&sx->in, used);
     if (sx->in.len == 0)
         prazo_buf_done(&sx->in);
+}
+
+/* No memory: the connection ends as if the client had reset it, the process lives. The event that
+ * is under way tells the owner. */
+static void give_up(struct prazo_sx *sx)
+{
+    sx->has_hangup = true;
+    sx->out.is_broken = true;
 }
 
 static void use(struct prazo_sx *sx, char *data, size_t len)
@@ -314,7 +325,7 @@ static void use(struct prazo_sx *sx, char *data, size_t len)
     if (sx->state == SX_CLOSED || sx->state == SX_LINGER || used == len)
         return;
     if (prazo_buf_add(&sx->in, data + used, len - used) != PRAZO_OK)
-        prazo__sx_close(sx, false); /* no memory: the connection ends, the process lives */
+        give_up(sx);
 }
 
 static void read_some(struct prazo_sx *sx)
@@ -324,7 +335,7 @@ static void read_some(struct prazo_sx *sx)
 
     if (sx->in.len > 0) {
         if (prazo_buf_reserve(&sx->in, READ_STEP_BYTES) != PRAZO_OK) {
-            prazo__sx_close(sx, false);
+            give_up(sx);
             return;
         }
         to = sx->in.base + sx->in.len;

@@ -129,6 +129,7 @@ static const struct {
     { PRAZO_BODY_CHUNKED, -1, "5\r\nhello0\r\n\r\n", PRAZO_H1_BAD, 0, "hello", "" },
     { PRAZO_BODY_CHUNKED, -1, "5\r\nhello\r0\r\n\r\n", PRAZO_H1_BAD, 0, "hello", "" },
     { PRAZO_BODY_CHUNKED, -1, "0\n\r\n", PRAZO_H1_BAD, 0, "", "" },
+    { PRAZO_BODY_CHUNKED, -1, "0\r\n\n", PRAZO_H1_BAD, 0, "", "" },
     { PRAZO_BODY_CHUNKED, -1, "0\r\nX: a\n\r\n", PRAZO_H1_BAD, 0, "", "" },
     { PRAZO_BODY_CHUNKED, -1, "0\r\nX: a\r\n\n", PRAZO_H1_BAD, 0, "", "" },
     { PRAZO_BODY_CHUNKED, -1, "0\r\nX: a\rb\r\n\r\n", PRAZO_H1_BAD, 0, "", "" },

@@ -136,6 +136,7 @@ static void what_is_not_taken_is_kept(void **state)
         memset(head, '?', sizeof(head)); /* borrowed only until the flush */
         memset(data, '?', sizeof(data));
         assert_int_equal(out.pending.len, 18 - room);
+        assert_int_equal(out.has_sent, room > 0);
         assert_int_equal(stream.watched, PRAZO_STREAM_READABLE | PRAZO_STREAM_WRITABLE);
 
         stream.room = 0;
@@ -148,6 +149,7 @@ static void what_is_not_taken_is_kept(void **state)
         }
         stream.room = 1;
         assert_true(prazo_out_on_writable(&out, &stream));
+        assert_true(out.has_sent);
         assert_int_equal(stream.watched, PRAZO_STREAM_READABLE);
         assert_taken(want);
         tear_down(state);
@@ -161,6 +163,7 @@ static void a_broken_peer_takes_everything(void **state)
     add("head");
     assert_true(prazo_out_flush(&out, &stream));
     assert_true(out.is_broken);
+    assert_false(out.has_sent); /* nothing was taken: the request never started */
     add("more");
     prazo_out_add_chunk(&out, &stream, "abc", 3);
     prazo_out_add_last_chunk(&out, &stream, NULL, 0);
