@@ -29,7 +29,7 @@ check: ## exactly what CI runs: both compilers, format, lint, test
 	@.ci/run
 
 lint: build-dev ## clang-tidy over our own code
-	@git ls-files 'src/*.c' | xargs -P $(JOBS) -n 4 clang-tidy --quiet -p build/dev
+	@git ls-files 'src/*.c' | xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build/dev
 
 fmt: ## format the C code
 	@clang-format -i $(C_FILES)
