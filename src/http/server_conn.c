@@ -418,6 +418,8 @@ void prazo__sx_on_event(void *arg, unsigned events)
     } else if (sx->state != SX_CLOSED) {
         if (events & PRAZO_STREAM_READABLE)
             read_some(sx);
+        else if (events & PRAZO_STREAM_HANGUP && sx->has_hangup)
+            sx->out.is_broken = true; /* its FIN has come before: this is an RST */
         else if (events & PRAZO_STREAM_HANGUP && !(watched & PRAZO_STREAM_READABLE))
             sx->has_hangup = true; /* reading is stopped: unread bytes do not hide the close */
         else if (events & PRAZO_STREAM_HANGUP)
