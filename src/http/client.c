@@ -199,8 +199,8 @@ static void on_stream_end(struct prazo_cx *cx, bool is_reset)
 {
     cx->has_hangup = true;
     cx->is_keep_alive = false;
-    if (cx->state != CX_READY || cx->in.len > 0)
-        return; /* what is unread comes first: resume() leads back here */
+    if (cx->state != CX_READY || (cx->is_paused && cx->in.len > 0))
+        return; /* what is unused comes first: resume() leads back here */
     if (cx->is_answering && !is_reset && (cx->is_tunnel || prazo_h1_body_eof(&cx->body)))
         end_exchange(cx, NULL, 0);
     else
@@ -398,7 +398,7 @@ void prazo_cx_resume(struct prazo_cx *cx)
     cx->in_event = true;
     if (cx->in.len > 0)
         use_remainder(cx);
-    if (cx->state == CX_READY && cx->has_hangup && cx->in.len == 0 && !cx->is_paused)
+    if (cx->state == CX_READY && cx->has_hangup && !cx->is_paused)
         on_stream_end(cx, false);
     if (cx->state == CX_READY)
         prazo__cx_watch(cx);
