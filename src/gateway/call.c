@@ -343,10 +343,11 @@ void prazo_call_on_attempt_failed(struct prazo_call *call, enum prazo_problem pr
 static void on_grant(void *arg)
 {
     struct prazo_call *call = arg;
+    struct prazo_upstream *upstream = call->upstream;
 
-    prazo_upstream_arrived(call->upstream);
+    prazo_upstream_arrived(upstream);
     if (call->state == CALL_DONE) {
-        prazo_upstream_wake_next(call->upstream);
+        prazo_upstream_wake_next(upstream);
         free_call(call);
         return;
     }
@@ -356,6 +357,7 @@ static void on_grant(void *arg)
     call->is_waiting = false;
     call->was_granted = true;
     prazo_attempt_start(call, PRAZO_STAT_KIND_FIRST, NULL, true);
+    prazo_upstream_pass_on(upstream); /* an idle connection did, or the call has ended */
 }
 
 void prazo_call_wait_for_slot(struct prazo_call *call)

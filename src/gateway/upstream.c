@@ -100,8 +100,15 @@ bool prazo_upstream_slot_take(struct prazo_upstream *upstream)
 
     if (__atomic_add_fetch(&upstream->connections, 1, __ATOMIC_RELAXED) <= max || max < 0)
         return true;
-    __atomic_fetch_sub(&upstream->connections, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&upstream->connections, 1, __ATOMIC_SEQ_CST);
     return false;
+}
+
+static bool has_free_slot(const struct prazo_upstream *upstream)
+{
+    int64_t max = load(&upstream->connections_max);
+
+    return max < 0 || __atomic_load_n(&upstream->connections, __ATOMIC_SEQ_CST) < max;
 }
 
 /* Under the lock: the earliest waiter is granted. */
@@ -109,9 +116,7 @@ static void grant(struct prazo_queue_entry *entry)
 {
     struct prazo_waiter *waiter = PRAZO_CONTAINER(entry, struct prazo_waiter, entry);
 
-    waiter->is_granted = true;
-    /* Without memory for the message the waiter is left to its own timer. */
-    (void)prazo_loop_post(waiter->loop, waiter->on_grant, waiter->arg);
+    prazo_loop_post_in(waiter->loop, &waiter->grant, waiter->on_grant, waiter->arg);
 }
 
 void prazo_upstream_wake_next(struct prazo_upstream *upstream)
@@ -125,9 +130,21 @@ void prazo_upstream_wake_next(struct prazo_upstream *upstream)
     pthread_mutex_unlock(&upstream->lock);
 }
 
+void prazo_upstream_pass_on(struct prazo_upstream *upstream)
+{
+    if (!prazo_upstream_has_waiters(upstream))
+        return;
+    pthread_mutex_lock(&upstream->lock);
+    if (upstream->queue.count > 0 && has_free_slot(upstream))
+        grant(prazo_queue_pop(&upstream->queue));
+    pthread_mutex_unlock(&upstream->lock);
+}
+
+/* Who gives a slot back looks for waiters afterwards, who waits looks for a slot afterwards: in one
+ * total order (SEQ_CST) at least one of the two sees the other. */
 void prazo_upstream_slot_free(struct prazo_upstream *upstream)
 {
-    __atomic_fetch_sub(&upstream->connections, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&upstream->connections, 1, __ATOMIC_SEQ_CST);
     prazo_upstream_wake_next(upstream);
 }
 
@@ -151,13 +168,11 @@ bool prazo_upstream_wait(struct prazo_upstream *upstream, struct prazo_waiter *w
                          int64_t deadline_us)
 {
     pthread_mutex_lock(&upstream->lock);
-    waiter->is_granted = false;
     bool queued = prazo_queue_push(&upstream->queue, &waiter->entry, deadline_us);
     if (queued)
-        __atomic_fetch_add(&upstream->waiting, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&upstream->waiting, 1, __ATOMIC_SEQ_CST);
     /* a slot that was given back since the caller asked would find nobody else to tell */
-    int64_t max = load(&upstream->connections_max);
-    if (queued && (max < 0 || load(&upstream->connections) < max))
+    if (has_free_slot(upstream))
         grant(prazo_queue_pop(&upstream->queue));
     pthread_mutex_unlock(&upstream->lock);
     return queued;

@@ -44,7 +44,7 @@ struct prazo_waiter {
     struct prazo_loop *loop;
     prazo_loop_cb on_grant; /* runs on that loop with the waiter's arg */
     void *arg;
-    bool is_granted; /* under the lock: taken off the queue, the grant is on its way */
+    struct prazo_post grant; /* never lost for want of memory */
 };
 
 struct prazo_upstream {
@@ -81,6 +81,9 @@ bool prazo_upstream_slot_take(struct prazo_upstream *upstream);
 void prazo_upstream_slot_free(struct prazo_upstream *upstream);
 /* Tells the next waiter: what the one before was told about is still free. */
 void prazo_upstream_wake_next(struct prazo_upstream *upstream);
+/* Tells the next waiter if a slot is free: after a grant that may have been met otherwise, or that
+ * came to nothing. */
+void prazo_upstream_pass_on(struct prazo_upstream *upstream);
 /* An idle connection on `loop` is there for a waiter of that loop: true if one was told. If the
  * earliest waits elsewhere: false, and the caller closes an idle connection (slot_free follows). */
 bool prazo_upstream_offer_idle(struct prazo_upstream *upstream, struct prazo_loop *loop);
@@ -97,7 +100,7 @@ static inline void prazo_upstream_arrived(struct prazo_upstream *upstream)
 
 static inline bool prazo_upstream_has_waiters(const struct prazo_upstream *upstream)
 {
-    return __atomic_load_n(&upstream->waiting, __ATOMIC_RELAXED) > 0;
+    return __atomic_load_n(&upstream->waiting, __ATOMIC_SEQ_CST) > 0;
 }
 
 struct prazo_upstream *prazo_upstream_new(const char *name, struct prazo_upstream_series *series);

@@ -417,10 +417,10 @@ void prazo_worker_free(struct prazo_worker *w)
         prazo_mem_free(w->ears[i]);
     }
     prazo_mem_free(w->ears);
+    prazo_loop_free(w->loop); /* with it the grants on their way to those who leave */
     prazo_calls_free_leaving(w);
     if (w->view != NULL)
         prazo_worker_view_release(w->view);
-    prazo_loop_free(w->loop);
     prazo_pool_done(&w->calls);
     prazo_pool_done(&w->attempts);
     prazo_arena_pool_done(&w->arenas);

@@ -48,6 +48,16 @@ typedef void (*prazo_loop_cb)(void *arg);
 void prazo_loop_on_turn_end(struct prazo_loop *loop, prazo_loop_cb cb, void *arg);
 /* Any thread: cb(arg) on the loop's thread, in the order of the calls. PRAZO_E_NOMEM. */
 int prazo_loop_post(struct prazo_loop *loop, prazo_loop_cb cb, void *arg);
+/* The same in the caller's memory, for a message that must not fail. `post` stays the loop's until
+ * cb has begun or prazo_loop_free() has returned. */
+struct prazo_post {
+    struct prazo_post *next;
+    prazo_loop_cb cb;
+    void *arg;
+    bool is_loops; /* the loop's own memory */
+};
+void prazo_loop_post_in(struct prazo_loop *loop, struct prazo_post *post, prazo_loop_cb cb,
+                        void *arg);
 /* When the loop last began a turn (monotonic µs). Any thread. */
 int64_t prazo_loop_last_turn_us(const struct prazo_loop *loop);
 /* Longest time between planned and real run of timers since the last call, µs. Own thread. */

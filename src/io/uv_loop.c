@@ -29,12 +29,6 @@
 #define STREAMS_MAX (1u << 20)
 #define STREAMS_PER_SLAB 64
 
-struct prazo__post {
-    struct prazo__post *next;
-    prazo_loop_cb cb;
-    void *arg;
-};
-
 static const int signal_numbers[PRAZO__LOOP_SIGNALS] = { SIGTERM, SIGINT, SIGHUP };
 
 /* ---- clocks ---- */
@@ -127,24 +121,36 @@ static void on_check(uv_check_t *check)
 
 /* ---- calls from other threads ---- */
 
-int prazo_loop_post(struct prazo_loop *loop, prazo_loop_cb cb, void *arg)
+static void append_post(struct prazo_loop *loop, struct prazo_post *post)
 {
-    struct prazo__post *post = prazo_mem_alloc(sizeof(*post));
-    if (!post)
-        return PRAZO_E_NOMEM;
-    *post = (struct prazo__post){ NULL, cb, arg };
     pthread_mutex_lock(&loop->post_mutex);
     *loop->post_end = post;
     loop->post_end = &post->next;
     pthread_mutex_unlock(&loop->post_mutex);
     uv_async_send(&loop->async);
+}
+
+int prazo_loop_post(struct prazo_loop *loop, prazo_loop_cb cb, void *arg)
+{
+    struct prazo_post *post = prazo_mem_alloc(sizeof(*post));
+    if (!post)
+        return PRAZO_E_NOMEM;
+    *post = (struct prazo_post){ NULL, cb, arg, true };
+    append_post(loop, post);
     return PRAZO_OK;
 }
 
-static struct prazo__post *take_posts(struct prazo_loop *loop)
+void prazo_loop_post_in(struct prazo_loop *loop, struct prazo_post *post, prazo_loop_cb cb,
+                        void *arg)
+{
+    *post = (struct prazo_post){ NULL, cb, arg, false };
+    append_post(loop, post);
+}
+
+static struct prazo_post *take_posts(struct prazo_loop *loop)
 {
     pthread_mutex_lock(&loop->post_mutex);
-    struct prazo__post *first = loop->post_first;
+    struct prazo_post *first = loop->post_first;
     loop->post_first = NULL;
     loop->post_end = &loop->post_first;
     pthread_mutex_unlock(&loop->post_mutex);
@@ -154,11 +160,13 @@ static struct prazo__post *take_posts(struct prazo_loop *loop)
 /* Only what is there now: a call that posts again waits for the next turn. */
 static void on_async(uv_async_t *async)
 {
-    struct prazo__post *post = take_posts(async->data);
+    struct prazo_post *post = take_posts(async->data);
     while (post) {
-        struct prazo__post *next = post->next;
-        post->cb(post->arg);
-        prazo_mem_free(post);
+        struct prazo_post *next = post->next;
+        bool is_loops = post->is_loops;
+        post->cb(post->arg); /* its owner may use or free it again from here on */
+        if (is_loops)
+            prazo_mem_free(post);
         post = next;
     }
 }
@@ -273,9 +281,10 @@ void prazo_loop_free(struct prazo_loop *loop)
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     int err = uv_loop_close(&loop->uv);
     PRAZO_ASSERT(err == 0);
-    for (struct prazo__post *post = take_posts(loop); post;) {
-        struct prazo__post *next = post->next;
-        prazo_mem_free(post);
+    for (struct prazo_post *post = take_posts(loop); post;) {
+        struct prazo_post *next = post->next;
+        if (post->is_loops)
+            prazo_mem_free(post);
         post = next;
     }
     pthread_mutex_destroy(&loop->post_mutex);

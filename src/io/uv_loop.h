@@ -14,8 +14,6 @@
 #define PRAZO__LOOP_HOOKS_MAX 4
 #define PRAZO__LOOP_SIGNALS 3
 
-struct prazo__post;
-
 struct prazo__hook {
     prazo_loop_cb cb;
     void *arg;
@@ -44,8 +42,8 @@ struct prazo_loop {
     void *signal_arg;
 
     pthread_mutex_t post_mutex; /* guards the two below; everything else is the thread's own */
-    struct prazo__post *post_first;
-    struct prazo__post **post_end;
+    struct prazo_post *post_first;
+    struct prazo_post **post_end;
 
     struct prazo_list streams; /* open ones */
     struct prazo_pool stream_pool;
