@@ -224,7 +224,9 @@ void prazo_server_close_idle(struct prazo_server *server)
     while (node != &server->open) {
         struct prazo_sx *sx = PRAZO_CONTAINER(node, struct prazo_sx, node);
         node = node->next;
-        if (sx->state == SX_IDLE)
+        if (sx->state == SX_IDLE && sx->out.pending.len > 0)
+            prazo__sx_linger(sx); /* its last answer is still on its way to a slow client */
+        else if (sx->state == SX_IDLE)
             prazo__sx_close(sx, false);
     }
 }

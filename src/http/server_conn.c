@@ -33,6 +33,22 @@ static void wake_by(struct prazo_sx *sx, int64_t at_us)
         prazo_timers_link_at(prazo_loop_timers(sx->server->loop), &sx->timer, at_us);
 }
 
+/* A client may take its time to read what we owe it, but not to hear that this was the end. */
+static int64_t linger_end_us(const struct prazo_sx *sx)
+{
+    return sx->since_us + (sx->owes_answer ? sx->server->options.limits.idle_us : LINGER_US);
+}
+
+/* The only writer of sx->owes_answer. */
+static void set_owes_answer(struct prazo_sx *sx, bool owes)
+{
+    if (owes && !sx->owes_answer)
+        sx->server->requests++;
+    else if (!owes && sx->owes_answer)
+        sx->server->requests--;
+    sx->owes_answer = owes;
+}
+
 /* The only writer of sx->state. */
 void prazo__sx_set_state(struct prazo_sx *sx, enum sx_state next)
 {
@@ -50,7 +66,7 @@ void prazo__sx_set_state(struct prazo_sx *sx, enum sx_state next)
         wake_by(sx, sx->since_us + sx->server->options.limits.header_time_us);
         break;
     case SX_LINGER:
-        wake_by(sx, sx->since_us + LINGER_US);
+        wake_by(sx, linger_end_us(sx));
         break;
     case SX_BUSY:
         sx->server->requests++;
@@ -69,6 +85,7 @@ void prazo__sx_close(struct prazo_sx *sx, bool with_reset)
 
     if (sx->state == SX_CLOSED)
         return;
+    set_owes_answer(sx, false);
     prazo__sx_set_state(sx, SX_CLOSED);
     prazo_timers_unlink(prazo_loop_timers(server->loop), &sx->timer);
     prazo_stream_close(sx->stream, with_reset);
@@ -98,6 +115,7 @@ void prazo__sx_linger(struct prazo_sx *sx)
         }
         prazo_stream_shutdown(sx->stream);
     }
+    set_owes_answer(sx, sx->out.pending.len > 0);
     prazo__sx_set_state(sx, SX_LINGER);
     prazo_buf_done(&sx->in);
     unsigned reading = sx->has_hangup ? 0 : PRAZO_STREAM_READABLE | PRAZO_STREAM_HANGUP;
@@ -471,7 +489,7 @@ void prazo__sx_on_timer(struct prazo_timer *timer, int64_t now_us)
             refuse(sx, PRAZO_PROBLEM_REQUEST_TIMEOUT);
         break;
     case SX_LINGER:
-        due = sx->since_us + LINGER_US;
+        due = linger_end_us(sx);
         if (due <= now_us)
             prazo__sx_close(sx, sx->out.pending.len > 0);
         break;

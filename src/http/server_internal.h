@@ -57,6 +57,7 @@ struct prazo_sx {
     bool must_drain_told; /* pending was > 0: on_drained is owed */
     bool client_closes;   /* the client said that it will not use the connection again */
     bool owes_fin;        /* tunnel: FIN once pending is written */
+    bool owes_answer;     /* SX_LINGER: pending is not written yet; counts as a request */
 };
 
 struct prazo_server {
