@@ -34,6 +34,7 @@ static void close_listeners(void *arg)
             prazo_listener_close(w->ears[i]->listener);
     }
     prazo_server_close_idle(w->server);
+    __atomic_fetch_add(&w->gateway->deaf_count, 1, __ATOMIC_RELEASE);
 }
 
 static void stop(void *arg)
@@ -77,6 +78,9 @@ static void on_timer(struct prazo_timer *timer, int64_t now_us)
     const struct prazo_config *config = g->snapshot->config;
     int64_t delay_end_us = g->drain_began_us + config->shutdown_delay_us;
 
+    /* While a socket is open the kernel lets clients in, and nobody would serve them. */
+    if (__atomic_load_n(&g->deaf_count, __ATOMIC_ACQUIRE) == g->worker_count)
+        prazo_sockets_close_unused(g, NULL, 0);
     if (!g->is_closed) {
         bool is_quiet = now_us - last_request_us(g) >= QUIET_US;
         if ((now_us >= delay_end_us && is_quiet) ||

@@ -30,6 +30,7 @@ struct prazo_gateway {
     struct prazo_socket *sockets;
     size_t socket_count;
     int64_t connections; /* atomic: of clients, all threads */
+    unsigned deaf_count; /* atomic: drain: threads that have closed their listeners */
     char via[16];
     const char *path; /* the file that SIGHUP reads; NULL: none */
     /* main thread only: */
@@ -48,7 +49,7 @@ struct prazo_gateway {
  * a line has been logged or printed. */
 int prazo_sockets_open(struct prazo_gateway *gateway, const struct prazo_config *config,
                        size_t **ret_map);
-/* Closes those that the map does not use. */
+/* Closes those that the map does not use, or does not reach: with a count of 0 all. */
 void prazo_sockets_close_unused(struct prazo_gateway *gateway, const size_t *map, size_t count);
 void prazo_sockets_close_all(struct prazo_gateway *gateway);
 
