@@ -119,7 +119,8 @@ int prazo_sx_send_head(struct prazo_sx *sx, int status, struct prazo_str reason,
                        struct prazo_head_out *headers, int64_t length, bool has_body)
 {
     frame_answer(sx, headers, length, has_body);
-    if (sx->server->is_draining)
+    /* an answer that comes before the request's end ends the upload, so the client is told */
+    if (sx->server->is_draining || !prazo_h1_body_eof(&sx->body))
         sx->is_keep_alive = false;
     if (!sx->is_keep_alive)
         prazo_head_out_raw(headers, "connection: close\r\n\r\n", 21);
