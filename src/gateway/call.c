@@ -140,7 +140,7 @@ static void drop_attempt(struct prazo_call *call, enum prazo_stat_cause cause)
         return;
     if (how == PRAZO_ABANDON_FINISH && !call->is_body_complete)
         how = PRAZO_ABANDON_CLOSE; /* half a request can not be finished */
-    prazo_attempt_abandon(attempt, how, cause);
+    prazo_attempt_abandon(attempt, how, (int)cause);
 }
 
 /* Ends a call whose client is there, with an answer if none has begun, else with a visible cut. */

@@ -11,8 +11,6 @@ int prazo__h1_parse_fields(char *data, size_t len, struct prazo_header *headers,
                            size_t *ret_count);
 /* Lower-cases and checks a field name; false unless it is a token. */
 bool prazo__h1_lower_name(char *name, size_t len);
-/* No control characters but the tab. */
-bool prazo__h1_is_value(struct prazo_str value);
 /* Sets token and flags of one header whose name is lower-cased. */
 void prazo__h1_classify(struct prazo_header *header);
 
