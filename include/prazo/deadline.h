@@ -26,10 +26,10 @@ extern "C" {
 /* What one request says about its deadline. Zero-initialise, then feed the headers in any order
  * with prazo_deadline_read_*(). Durations and instants keep their smallest well-formed value. */
 struct prazo_deadline_in {
-    int64_t deadline_ms;  /* epoch; 0: none */
-    int64_t sent_ms;      /* epoch; 0: none */
-    int64_t duration_us;  /* smallest duration form; -1 after init: none */
-    bool has_malformed;   /* some deadline text broke its grammar */
+    int64_t deadline_ms; /* epoch; 0: none */
+    int64_t sent_ms;     /* epoch; 0: none */
+    int64_t duration_us; /* smallest duration form; -1 after init: none */
+    bool has_malformed;  /* some deadline text broke its grammar */
 };
 
 struct prazo_deadline_policy {
@@ -39,11 +39,11 @@ struct prazo_deadline_policy {
 };
 
 struct prazo_deadline_out {
-    int64_t left_us;    /* <= 0: expired on arrival */
-    bool is_skewed;     /* the clocks disagree, or an instant without its sender's clock is not
-                         * plausible: past by more than skew_us, or more than a day (and more than
-                         * max_us) ahead. Count it: it tells wrong clocks from real expiry */
-    bool is_given;      /* some well-formed value was given */
+    int64_t left_us; /* <= 0: expired on arrival */
+    bool is_skewed;  /* the clocks disagree, or an instant without its sender's clock is not
+                      * plausible: past by more than skew_us, or more than a day (and more than
+                      * max_us) ahead. Count it: it tells wrong clocks from real expiry */
+    bool is_given;   /* some well-formed value was given */
 };
 
 void prazo_deadline_in_init(struct prazo_deadline_in *in);

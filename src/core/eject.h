@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 struct prazo_eject {
-    uint32_t failures;     /* in a row */
-    int64_t until_us;      /* ejected until; 0: not */
+    uint32_t failures; /* in a row */
+    int64_t until_us;  /* ejected until; 0: not */
 };
 
 struct prazo_eject_policy {
-    uint32_t after;       /* >= 1 */
+    uint32_t after; /* >= 1 */
     int64_t for_us;
     uint32_t most_percent; /* of the upstream's servers, 0..100 */
 };

@@ -58,9 +58,9 @@ enum prazo_retry_advice {
 
 /* What a request is, as far as sending it again is concerned. */
 enum prazo_method_class {
-    PRAZO_METHOD_UNSAFE = 0,    /* POST, PATCH, …: neither */
-    PRAZO_METHOD_IDEMPOTENT,    /* PUT, DELETE */
-    PRAZO_METHOD_SAFE,          /* GET, HEAD, OPTIONS (RFC 9110 §9.2.1) */
+    PRAZO_METHOD_UNSAFE = 0, /* POST, PATCH, …: neither */
+    PRAZO_METHOD_IDEMPOTENT, /* PUT, DELETE */
+    PRAZO_METHOD_SAFE,       /* GET, HEAD, OPTIONS (RFC 9110 §9.2.1) */
     /* must stay last */
     PRAZO_METHOD_CLASS_COUNT
 };

@@ -9,8 +9,7 @@ void prazo_queue_init(struct prazo_queue *queue, struct prazo_queue_entry **slot
 
 static bool is_before(const struct prazo_queue_entry *a, const struct prazo_queue_entry *b)
 {
-    return a->deadline_us != b->deadline_us ? a->deadline_us < b->deadline_us
-                                            : a->order < b->order;
+    return a->deadline_us != b->deadline_us ? a->deadline_us < b->deadline_us : a->order < b->order;
 }
 
 static void put(struct prazo_queue *queue, size_t slot, struct prazo_queue_entry *entry)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Bounded queue ordered by deadline, earliest first (EDF), over slots that the caller hands in;
  * equal deadlines leave in the order of their arrival. A heap: O(log n) in, out and from the
- * middle. Pure; not thread-safe: the gateway keeps it under the upstream's lock, which is taken only
- * when somebody has to wait or is waiting. */
+ * middle. Pure; not thread-safe: the gateway keeps it under the upstream's lock, which is taken
+ * only when somebody has to wait or is waiting. */
 #ifndef PRAZO_CORE_QUEUE_H
 #define PRAZO_CORE_QUEUE_H
 
@@ -24,8 +24,7 @@ struct prazo_queue {
 };
 
 /* slots: capacity + 1 pointers. */
-void prazo_queue_init(struct prazo_queue *queue, struct prazo_queue_entry **slots,
-                      size_t capacity);
+void prazo_queue_init(struct prazo_queue *queue, struct prazo_queue_entry **slots, size_t capacity);
 /* False when it is full. */
 bool prazo_queue_push(struct prazo_queue *queue, struct prazo_queue_entry *entry,
                       int64_t deadline_us);

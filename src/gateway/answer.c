@@ -43,7 +43,8 @@ static void add_result(const struct prazo_call *call, struct prazo_head_out *out
 {
     char text[PRAZO_RESULT_BYTES_MAX];
     struct prazo_result result = {
-        .outcome = outcome, .retry = retry, .has_spent = true, .for_id = call->caller.id };
+        .outcome = outcome, .retry = retry, .has_spent = true, .for_id = call->caller.id
+    };
 
     prazo_head_out_add(out, PRAZO_STR("prazo-result"),
                        prazo_str_n(text, prazo_result_format(text, &result)));
@@ -126,8 +127,9 @@ static void add_own(struct prazo_call *call, struct prazo_head_out *out,
     prazo_head_out_add(out, PRAZO_STR("x-request-id"), call->request_id);
     if (doc->retry_after_ms > 0) {
         char digits[20];
-        prazo_head_out_add(out, PRAZO_STR("retry-after"),
-                           prazo_str_n(digits, prazo_format_i64(digits, doc->retry_after_ms / 1000)));
+        prazo_head_out_add(
+            out, PRAZO_STR("retry-after"),
+            prazo_str_n(digits, prazo_format_i64(digits, doc->retry_after_ms / 1000)));
     }
     if (call->allow.base != NULL && doc->problem == PRAZO_PROBLEM_METHOD_NOT_ALLOWED)
         prazo_head_out_add(out, PRAZO_STR("allow"), call->allow);
@@ -190,7 +192,8 @@ void prazo_answer_bad_request(void *arg, struct prazo_sx *sx, int problem)
 {
     struct prazo_worker *w = arg;
     struct prazo_call call = {
-        .worker = w, .view = w->view, .sx = sx, .arrived_us = prazo_loop_now_us(w->loop) };
+        .worker = w, .view = w->view, .sx = sx, .arrived_us = prazo_loop_now_us(w->loop)
+    };
     char id[32];
 
     call.request_id = prazo_request_id_make(w, id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One try of a call at one server. See attempt.h for the states.
  *
- * From the first byte on there is one way out, prazo__attempt_finish(), and one decision about another try here:
- * the replacement of a stale kept-alive connection. */
+ * From the first byte on there is one way out, prazo__attempt_finish(), and one decision about
+ * another try here: the replacement of a stale kept-alive connection. */
 #include "base/assert.h"
 #include "gateway/attempt_internal.h"
 #include "prazo/deadline.h"
@@ -23,7 +23,8 @@ void prazo__attempt_finish(struct prazo_attempt *a, enum prazo_stat_attempt resu
         prazo_counter_inc(&series->thread[w->index]->attempts[a->kind][result]);
     if (a->is_counted) {
         prazo_gauge_add(&prazo__attempt_stats(a)->in_flight, -1);
-        prazo_histogram_observe(&prazo__attempt_stats(a)->attempt_seconds[result], prazo__attempt_now(a) - a->sent_us);
+        prazo_histogram_observe(&prazo__attempt_stats(a)->attempt_seconds[result],
+                                prazo__attempt_now(a) - a->sent_us);
     }
     prazo__attempt_leave_server(a);
     prazo_worker_view_release(a->view);
@@ -40,7 +41,7 @@ void prazo__attempt_close(struct prazo_attempt *a)
 
 /* Ends in failure and tells the call. */
 void prazo__attempt_fail(struct prazo_attempt *a, enum prazo_stat_attempt result,
-                 enum prazo_problem problem)
+                         enum prazo_problem problem)
 {
     struct prazo_call *call = a->call;
 
@@ -123,8 +124,8 @@ void prazo__attempt_begin(struct prazo_attempt *a)
     prazo_window_add(&stats->amplification, a->sent_us, 1, call->had_attempt ? 0 : 1);
     if (!call->had_attempt)
         prazo_counter_inc(&stats->requests);
-    request.prefix = prazo_str_n(call->prefix.base + call->prefix_skip,
-                                 call->prefix.len - call->prefix_skip);
+    request.prefix =
+        prazo_str_n(call->prefix.base + call->prefix_skip, call->prefix.len - call->prefix_skip);
     request.tail = build_tail(a);
     prazo_cx_send_head(a->cx, &request);
     prazo_call_on_connected(call);
@@ -260,8 +261,8 @@ static bool may_replace(const struct prazo_attempt *a)
 {
     const struct prazo_call *call = a->call;
 
-    return a->state == ATTEMPT_SENT && prazo_cx_is_reused(a->cx) &&
-           !prazo_cx_was_answered(a->cx) && !call->was_stale && call->is_kept &&
+    return a->state == ATTEMPT_SENT && prazo_cx_is_reused(a->cx) && !prazo_cx_was_answered(a->cx) &&
+           !call->was_stale && call->is_kept &&
            (call->method_class != PRAZO_METHOD_UNSAFE || !prazo_cx_was_sent(a->cx));
 }
 
@@ -283,7 +284,8 @@ static void on_fail(void *arg, struct prazo_cx *cx, enum prazo_cx_fail why)
     struct prazo_attempt *a = arg;
 
     (void)cx;
-    if (a->call == NULL) { /* it has listened to our hang-up, or broken down: either way it is over */
+    if (a->call ==
+        NULL) { /* it has listened to our hang-up, or broken down: either way it is over */
         prazo__attempt_close(a);
         prazo__attempt_finish(a, PRAZO_STAT_ATTEMPT_CUT);
         return;
@@ -413,8 +415,9 @@ void prazo_attempt_abandon(struct prazo_attempt *a, enum prazo_abandon how, int 
     a->state = ATTEMPT_LINGERING;
     a->abandoned_us = prazo__attempt_now(a);
     prazo_list_push_back(&a->worker->lingering, &a->node);
-    prazo__attempt_arm(a, a->abandoned_us + (how == PRAZO_ABANDON_FINISH ? a->config->finish_timeout_us
-                                                          : a->config->abandon_wait_us));
+    prazo__attempt_arm(a, a->abandoned_us + (how == PRAZO_ABANDON_FINISH
+                                                 ? a->config->finish_timeout_us
+                                                 : a->config->abandon_wait_us));
     if (how == PRAZO_ABANDON_CLOSE)
         prazo_cx_hang_up(a->cx);
     prazo_attempt_resume(a);

@@ -24,7 +24,8 @@ extern const struct prazo_cx_ops prazo_attempt_cx_ops;
  * prazo_call_wait_for_slot() where nothing can be started. */
 void prazo_attempt_start(struct prazo_call *call, int kind, struct prazo_server_rt *server,
                          bool may_reuse);
-/* The call does not want the answer any more: ends it as `how` says. cause: enum prazo_stat_cause. */
+/* The call does not want the answer any more: ends it as `how` says. cause: enum prazo_stat_cause.
+ */
 void prazo_attempt_abandon(struct prazo_attempt *attempt, enum prazo_abandon how, int cause);
 void prazo_attempt_send_body(struct prazo_attempt *attempt, const char *data, size_t len);
 /* The request is complete. */

@@ -18,7 +18,7 @@ struct prazo_attempt {
     struct prazo_timer timer;
     struct prazo_list node; /* worker->unresolved or worker->lingering */
     enum prazo_attempt_state state;
-    int kind; /* enum prazo_stat_kind */
+    int kind;                 /* enum prazo_stat_kind */
     uint64_t tried;           /* servers, by position */
     struct prazo_addr *addrs; /* of the server; in the call's arena */
     size_t addr_count, addr_next;

@@ -132,8 +132,8 @@ void prazo_call_finish(struct prazo_call *call, const char *cause)
 static void drop_attempt(struct prazo_call *call, enum prazo_stat_cause cause)
 {
     struct prazo_attempt *attempt = call->attempt;
-    enum prazo_abandon how = call->route->has_on_abandon ? call->route->on_abandon
-                                                         : call->upstream_config->on_abandon;
+    enum prazo_abandon how =
+        call->route->has_on_abandon ? call->route->on_abandon : call->upstream_config->on_abandon;
 
     call->attempt = NULL;
     if (attempt == NULL)
@@ -366,8 +366,8 @@ void prazo_call_wait_for_slot(struct prazo_call *call)
     if (call->state != CALL_QUEUED)
         set_state(call, CALL_QUEUED);
     call->was_granted = false;
-    call->waiter = (struct prazo_waiter){
-        .loop = call->worker->loop, .on_grant = on_grant, .arg = call };
+    call->waiter =
+        (struct prazo_waiter){ .loop = call->worker->loop, .on_grant = on_grant, .arg = call };
     call->queued_us = now_of(call);
     if (!prazo_upstream_wait(call->upstream, &call->waiter, call->down_us)) {
         prazo_counter_inc(&upstream_stats(call)->shed[PRAZO_STAT_SHED_QUEUE_FULL]);

@@ -78,21 +78,21 @@ struct prazo_call {
     size_t trailer_count;
 
     /* outcome */
-    int status;            /* sent to the client; 0: none */
-    int64_t bytes_sent;    /* of the answer's body */
+    int status;         /* sent to the client; 0: none */
+    int64_t bytes_sent; /* of the answer's body */
     enum prazo_problem problem;
     const char *server_label; /* of the last attempt, for the log */
-    const char *cause; /* for the log: "client-gone", "deadline", …; NULL: ordinary end */
-    bool was_sent;     /* a byte went to an upstream in some attempt */
+    const char *cause;        /* for the log: "client-gone", "deadline", …; NULL: ordinary end */
+    bool was_sent;            /* a byte went to an upstream in some attempt */
     bool had_attempt;
-    bool was_stale;    /* the one replacement of a stale connection is used up */
+    bool was_stale; /* the one replacement of a stale connection is used up */
     bool is_tunnel;
     bool is_abandoned; /* the client left first */
     bool is_pooled;
-    bool is_starting;  /* inside on_request(): whoever finishes leaves the freeing to it */
-    bool is_waiting;   /* CALL_QUEUED and in the upstream's queue, or told and not yet arrived */
-    bool was_granted;  /* may ask before those who queue */
-    bool has_left;     /* CALL_DONE: nobody else points here */
+    bool is_starting; /* inside on_request(): whoever finishes leaves the freeing to it */
+    bool is_waiting;  /* CALL_QUEUED and in the upstream's queue, or told and not yet arrived */
+    bool was_granted; /* may ask before those who queue */
+    bool has_left;    /* CALL_DONE: nobody else points here */
 };
 
 /* on_request of the gateway's listeners; returns the call, or NULL if it was answered at once. */

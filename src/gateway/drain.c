@@ -11,8 +11,8 @@
 #include "gateway/attempt.h"
 #include "gateway/gateway_internal.h"
 
-#define LOOK_US 20000        /* how often the workers are looked at */
-#define QUIET_US 1000000     /* nobody has sent a request for so long */
+#define LOOK_US 20000    /* how often the workers are looked at */
+#define QUIET_US 1000000 /* nobody has sent a request for so long */
 
 static void on_all(struct prazo_gateway *g, prazo_loop_cb cb)
 {
@@ -68,8 +68,7 @@ static int64_t last_request_us(const struct prazo_gateway *g)
 
 static void look_again(struct prazo_gateway *g, int64_t now_us)
 {
-    prazo_timers_link_at(prazo_loop_timers(g->workers[0]->loop), &g->drain_timer,
-                         now_us + LOOK_US);
+    prazo_timers_link_at(prazo_loop_timers(g->workers[0]->loop), &g->drain_timer, now_us + LOOK_US);
 }
 
 static void on_timer(struct prazo_timer *timer, int64_t now_us)

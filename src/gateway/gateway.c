@@ -257,8 +257,8 @@ static int open_shared(struct prazo_gateway *g, struct prazo_config *config)
     if (err != PRAZO_OK)
         return err;
     g->unmatched = prazo_stats_route(g->stats, "unmatched");
-    g->registry = (struct prazo_registry){
-        .stats = g->stats, .on_resolved = on_resolved, .arg = g };
+    g->registry =
+        (struct prazo_registry){ .stats = g->stats, .on_resolved = on_resolved, .arg = g };
     if (g->unmatched == NULL)
         return PRAZO_E_NOMEM;
     err = prazo_sockets_open(g, config, &map);

@@ -36,7 +36,7 @@ struct prazo_gateway {
     /* main thread only: */
     struct prazo_admin *admin;
     int admin_fd, probe_fd;
-    bool is_ready; /* atomic */
+    bool is_ready;  /* atomic */
     bool is_closed; /* drain: listeners are closed */
     int64_t closed_us;
     unsigned signals;

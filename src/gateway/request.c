@@ -24,8 +24,8 @@ static void read_via(struct reading *r, struct prazo_str value, const char *own)
         r->via_entries++;
         if (space == NULL)
             continue;
-        struct prazo_str by = prazo_str_trim(
-            prazo_str_n(space, item.len - (size_t)(space - item.base)));
+        struct prazo_str by =
+            prazo_str_trim(prazo_str_n(space, item.len - (size_t)(space - item.base)));
         const char *comment = memchr(by.base, ' ', by.len);
         if (comment != NULL)
             by.len = (size_t)(comment - by.base);
@@ -125,7 +125,8 @@ static enum prazo_problem set_deadline(struct prazo_call *call, const struct rea
     }
     if (prazo_deadline_needs_waited(&r->deadline, &policy, wall_ms))
         waited_us = prazo_sx_waited_us(call->sx);
-    struct prazo_deadline_out out = prazo_deadline_resolve(&r->deadline, &policy, wall_ms, waited_us);
+    struct prazo_deadline_out out =
+        prazo_deadline_resolve(&r->deadline, &policy, wall_ms, waited_us);
     if (out.is_skewed)
         prazo_counter_inc(&w->stats->skew);
     int64_t margin_us = prazo_deadline_margin_us(out.left_us, config->margin_us);

@@ -58,7 +58,8 @@ static struct prazo_server_rt *new_server(struct prazo_registry *r, struct prazo
     return s;
 }
 
-static struct prazo_server_rt *find_server(struct prazo_registry *r, struct prazo_upstream *upstream,
+static struct prazo_server_rt *find_server(struct prazo_registry *r,
+                                           struct prazo_upstream *upstream,
                                            const struct prazo_config_server *config)
 {
     for (size_t i = 0; i < r->server_count; i++) {

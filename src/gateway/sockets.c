@@ -57,9 +57,10 @@ static int add_socket(struct prazo_gateway *g, const struct prazo_config_listene
     if (!s.is_inherited) {
         int err = prazo_listen(&listener->addr, &s.fd);
         if (err != PRAZO_OK) {
-            prazo_logf(PRAZO_LOG_ERROR, "cannot listen", "%s: %s; stop the other process or choose "
-                       "another address for listener %s", listener->address, prazo_strerror(err),
-                       listener->name);
+            prazo_logf(PRAZO_LOG_ERROR, "cannot listen",
+                       "%s: %s; stop the other process or choose "
+                       "another address for listener %s",
+                       listener->address, prazo_strerror(err), listener->name);
             return err;
         }
     }

@@ -71,8 +71,8 @@ void prazo_server_report(struct prazo_server_rt *server, const struct prazo_ejec
     if (ok) {
         (void)prazo_eject_success(&server->eject);
     } else {
-        bool may = prazo_eject_may(policy, count_out(upstream, now_us),
-                                   (uint32_t)upstream->server_count);
+        bool may =
+            prazo_eject_may(policy, count_out(upstream, now_us), (uint32_t)upstream->server_count);
         is_ejected = prazo_eject_failure(&server->eject, policy, may, now_us);
     }
     __atomic_store_n(&server->failures, (int64_t)server->eject.failures, __ATOMIC_RELAXED);

@@ -19,12 +19,12 @@ struct prazo_upstream;
 struct prazo_registry;
 
 struct prazo_server_rt {
-    char *label; /* as configured */
+    char *label;  /* as configured */
     size_t index; /* in the gateway's table of servers: where a worker keeps its pool */
     struct prazo_server_series *series;
-    int64_t in_flight;   /* atomic */
+    int64_t in_flight;    /* atomic */
     int64_t out_until_us; /* atomic copy of eject.until_us, read without the lock */
-    int64_t has_failed;    /* atomic: a name's last look-up failed and no address is known */
+    int64_t has_failed;   /* atomic: a name's last look-up failed and no address is known */
     int64_t failures;     /* atomic copy of eject.failures */
     /* under the upstream's lock: */
     struct prazo_eject eject;
@@ -76,8 +76,8 @@ size_t prazo_server_addrs(struct prazo_server_rt *server, struct prazo_addr *to,
 /* May one more connection be opened? Takes a slot if so. Every slot is given back by
  * prazo_upstream_slot_free(). */
 bool prazo_upstream_slot_take(struct prazo_upstream *upstream);
-/* Gives a slot back and tells the earliest waiter to ask again. While somebody waits or has been told,
- * others queue behind instead of asking. */
+/* Gives a slot back and tells the earliest waiter to ask again. While somebody waits or has been
+ * told, others queue behind instead of asking. */
 void prazo_upstream_slot_free(struct prazo_upstream *upstream);
 /* Tells the next waiter: what the one before was told about is still free. */
 void prazo_upstream_wake_next(struct prazo_upstream *upstream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread of the gateway: its loop, its server and client sides, its pools of memory, and its view
- * of the configuration in force. Everything here belongs to the thread, except where said. */
+/* One thread of the gateway: its loop, its server and client sides, its pools of memory, and its
+ * view of the configuration in force. Everything here belongs to the thread, except where said. */
 #ifndef PRAZO_GATEWAY_WORKER_H
 #define PRAZO_GATEWAY_WORKER_H
 
@@ -17,13 +17,13 @@
 /* One configuration as the process runs it; shared by all threads, immutable. */
 struct prazo_snapshot {
     struct prazo_config *config;
-    struct prazo_upstream **upstreams;            /* by index of config->upstreams */
-    struct prazo_server_rt ***servers;            /* [upstream][server of the config] */
-    struct prazo_route_series **routes;           /* by index of config->routes */
-    struct prazo_listener_series **listeners;     /* by index of config->listeners */
+    struct prazo_upstream **upstreams;        /* by index of config->upstreams */
+    struct prazo_server_rt ***servers;        /* [upstream][server of the config] */
+    struct prazo_route_series **routes;       /* by index of config->routes */
+    struct prazo_listener_series **listeners; /* by index of config->listeners */
     size_t *socket_listeners; /* by socket: index of config->listeners, or SIZE_MAX */
     size_t socket_count;
-    int64_t refs;                                 /* atomic: one a view */
+    int64_t refs; /* atomic: one a view */
 };
 
 /* A worker's hold on a snapshot; calls count on it without atomics. */
@@ -66,7 +66,7 @@ struct prazo_worker {
     struct prazo_arena_pool arenas;
     struct prazo_buf spare_bufs[64]; /* buffers of kept bodies, used again */
     size_t spare_buf_count;
-    struct prazo_buf scratch; /* a problem document under construction */
+    struct prazo_buf scratch;     /* a problem document under construction */
     struct prazo_list active;     /* calls, for the end of the process */
     struct prazo_list leaving;    /* calls that are done but for a grant on its way */
     struct prazo_list lingering;  /* attempts without a call */
@@ -74,10 +74,10 @@ struct prazo_worker {
     struct prazo_prng prng;
     struct prazo_thread_stats *stats;
     struct prazo_log_ring *ring;
-    struct prazo_timer second; /* lag, drain */
-    int64_t exhausted_us; /* last time that "out of descriptors" was said */
-    const char *via;      /* this process's name in Via, "prazo-1a2b3c4d" */
-    int64_t now_requests;    /* atomic: requests under way, lingering writes included */
+    struct prazo_timer second;   /* lag, drain */
+    int64_t exhausted_us;        /* last time that "out of descriptors" was said */
+    const char *via;             /* this process's name in Via, "prazo-1a2b3c4d" */
+    int64_t now_requests;        /* atomic: requests under way, lingering writes included */
     int64_t now_last_request_us; /* atomic */
 };
 
@@ -96,16 +96,16 @@ void prazo_worker_buf_give(struct prazo_worker *worker, struct prazo_buf *buf);
 void prazo_worker_warn_exhausted(struct prazo_worker *worker, int err);
 /* A worker for the gateway's thread `index`; nothing runs yet. The snapshot is borrowed until
  * prazo_worker_free(). */
-int prazo_worker_new(struct prazo_gateway *gateway, unsigned index,
-                     struct prazo_snapshot *snapshot, struct prazo_worker **ret_worker);
+int prazo_worker_new(struct prazo_gateway *gateway, unsigned index, struct prazo_snapshot *snapshot,
+                     struct prazo_worker **ret_worker);
 void prazo_worker_free(struct prazo_worker *worker);
 /* On the worker's thread: from now on new requests see this snapshot. */
 void prazo_worker_use(struct prazo_worker *worker, struct prazo_snapshot *snapshot);
 /* Asks every other worker to give up an idle connection of this upstream. */
 void prazo_worker_ask_idle(struct prazo_worker *worker, struct prazo_upstream *upstream);
 
-static inline struct prazo_upstream_stats *prazo_upstream_stats_of(
-    const struct prazo_worker *worker, const struct prazo_upstream *upstream)
+static inline struct prazo_upstream_stats *
+prazo_upstream_stats_of(const struct prazo_worker *worker, const struct prazo_upstream *upstream)
 {
     return upstream->series->thread[worker->index];
 }

@@ -15,7 +15,7 @@ enum cx_state { CX_CONNECTING = 0, CX_READY, CX_ENDED, CX_IDLE, CX_CLOSED };
 struct prazo_client_pool {
     struct prazo_client *client;
     struct prazo_client_pool_options options;
-    struct prazo_list idle;  /* newest first */
+    struct prazo_list idle; /* newest first */
     size_t idle_count;
     size_t in_use;
     struct prazo_timer timer; /* retires idle connections */
@@ -41,7 +41,7 @@ struct prazo_cx {
     bool is_head;
     bool asks_upgrade;
     bool is_request_done;
-    bool is_answering;    /* the final head was seen */
+    bool is_answering; /* the final head was seen */
     bool is_keep_alive;
     bool is_paused;
     bool has_hangup;

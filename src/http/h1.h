@@ -39,10 +39,10 @@ enum prazo_h1_event {
 struct prazo_h1_body {
     enum prazo_body_kind kind;
     uint8_t state;
-    int64_t left;      /* of the length or of the chunk */
+    int64_t left;       /* of the length or of the chunk */
     uint32_t ext_bytes; /* chunk extensions so far: bounded, they carry nothing */
     uint32_t digits;
-    size_t scan;       /* trailer section */
+    size_t scan;           /* trailer section */
     size_t head_bytes_max; /* bound of the trailer section */
 };
 

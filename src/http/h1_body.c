@@ -11,13 +11,13 @@
 #define EXT_BYTES_MAX 16384u
 
 enum state {
-    SIZE = 0,  /* hex digits of the chunk's size */
-    EXT,       /* behind ';', to the CR */
-    SIZE_LF,   /* CR seen */
-    DATA,      /* left bytes of the chunk */
-    DATA_CR,   /* the CRLF behind the chunk */
+    SIZE = 0, /* hex digits of the chunk's size */
+    EXT,      /* behind ';', to the CR */
+    SIZE_LF,  /* CR seen */
+    DATA,     /* left bytes of the chunk */
+    DATA_CR,  /* the CRLF behind the chunk */
     DATA_LF,
-    TRAILERS,  /* behind the last chunk: nothing or fields, then the empty line */
+    TRAILERS, /* behind the last chunk: nothing or fields, then the empty line */
     DONE,
 };
 

@@ -11,35 +11,35 @@
 
 /* X(TOKEN, "name", flags): headers that somebody here treats specially. */
 #define PRAZO_HDR_MAP(X)                                                                           \
-    X(CONNECTION, "connection", PRAZO_HDRF_HOP)                                                     \
-    X(KEEP_ALIVE, "keep-alive", PRAZO_HDRF_HOP)                                                     \
-    X(PROXY_CONNECTION, "proxy-connection", PRAZO_HDRF_HOP)                                         \
-    X(TE, "te", PRAZO_HDRF_HOP)                                                                     \
-    X(TRAILER, "trailer", PRAZO_HDRF_FRAMING)                                                       \
-    X(TRANSFER_ENCODING, "transfer-encoding", PRAZO_HDRF_HOP | PRAZO_HDRF_FRAMING)                   \
-    X(UPGRADE, "upgrade", PRAZO_HDRF_HOP)                                                           \
-    X(HTTP2_SETTINGS, "http2-settings", PRAZO_HDRF_HOP)                                             \
+    X(CONNECTION, "connection", PRAZO_HDRF_HOP)                                                    \
+    X(KEEP_ALIVE, "keep-alive", PRAZO_HDRF_HOP)                                                    \
+    X(PROXY_CONNECTION, "proxy-connection", PRAZO_HDRF_HOP)                                        \
+    X(TE, "te", PRAZO_HDRF_HOP)                                                                    \
+    X(TRAILER, "trailer", PRAZO_HDRF_FRAMING)                                                      \
+    X(TRANSFER_ENCODING, "transfer-encoding", PRAZO_HDRF_HOP | PRAZO_HDRF_FRAMING)                 \
+    X(UPGRADE, "upgrade", PRAZO_HDRF_HOP)                                                          \
+    X(HTTP2_SETTINGS, "http2-settings", PRAZO_HDRF_HOP)                                            \
     X(PROXY_AUTHENTICATE, "proxy-authenticate", 0)                                                 \
     X(PROXY_AUTHORIZATION, "proxy-authorization", 0)                                               \
-    X(CONTENT_LENGTH, "content-length", PRAZO_HDRF_FRAMING)                                         \
-    X(HOST, "host", PRAZO_HDRF_FRAMING)                                                             \
+    X(CONTENT_LENGTH, "content-length", PRAZO_HDRF_FRAMING)                                        \
+    X(HOST, "host", PRAZO_HDRF_FRAMING)                                                            \
     X(EXPECT, "expect", 0)                                                                         \
     X(DATE, "date", 0)                                                                             \
     X(CONTENT_TYPE, "content-type", 0)                                                             \
     X(VIA, "via", 0)                                                                               \
-    X(X_REQUEST_ID, "x-request-id", PRAZO_HDRF_OWN)                                                 \
-    X(X_DEADLINE_MS, "x-deadline-ms", PRAZO_HDRF_OWN)                                               \
-    X(X_DEADLINE_SENT_MS, "x-deadline-sent-ms", PRAZO_HDRF_OWN)                                     \
-    X(X_TIMEOUT_MS, "x-timeout-ms", PRAZO_HDRF_OWN)                                                 \
-    X(X_RETRY_BUDGET, "x-retry-budget", PRAZO_HDRF_OWN)                                             \
-    X(X_ATTEMPT, "x-attempt", PRAZO_HDRF_OWN)                                                       \
-    X(GRPC_TIMEOUT, "grpc-timeout", PRAZO_HDRF_OWN)                                                 \
-    X(X_ENVOY_TIMEOUT, "x-envoy-expected-rq-timeout-ms", PRAZO_HDRF_OWN)                            \
-    X(FORWARDED, "forwarded", PRAZO_HDRF_FORWARDED)                                                 \
-    X(X_FORWARDED_FOR, "x-forwarded-for", PRAZO_HDRF_FORWARDED)                                     \
-    X(X_FORWARDED_PROTO, "x-forwarded-proto", PRAZO_HDRF_FORWARDED)                                 \
-    X(X_FORWARDED_HOST, "x-forwarded-host", PRAZO_HDRF_FORWARDED)                                   \
-    X(PRAZO_RESULT, "prazo-result", PRAZO_HDRF_OWN)                                                 \
+    X(X_REQUEST_ID, "x-request-id", PRAZO_HDRF_OWN)                                                \
+    X(X_DEADLINE_MS, "x-deadline-ms", PRAZO_HDRF_OWN)                                              \
+    X(X_DEADLINE_SENT_MS, "x-deadline-sent-ms", PRAZO_HDRF_OWN)                                    \
+    X(X_TIMEOUT_MS, "x-timeout-ms", PRAZO_HDRF_OWN)                                                \
+    X(X_RETRY_BUDGET, "x-retry-budget", PRAZO_HDRF_OWN)                                            \
+    X(X_ATTEMPT, "x-attempt", PRAZO_HDRF_OWN)                                                      \
+    X(GRPC_TIMEOUT, "grpc-timeout", PRAZO_HDRF_OWN)                                                \
+    X(X_ENVOY_TIMEOUT, "x-envoy-expected-rq-timeout-ms", PRAZO_HDRF_OWN)                           \
+    X(FORWARDED, "forwarded", PRAZO_HDRF_FORWARDED)                                                \
+    X(X_FORWARDED_FOR, "x-forwarded-for", PRAZO_HDRF_FORWARDED)                                    \
+    X(X_FORWARDED_PROTO, "x-forwarded-proto", PRAZO_HDRF_FORWARDED)                                \
+    X(X_FORWARDED_HOST, "x-forwarded-host", PRAZO_HDRF_FORWARDED)                                  \
+    X(PRAZO_RESULT, "prazo-result", PRAZO_HDRF_OWN)                                                \
     X(PRAZO_EFFECT, "prazo-effect", PRAZO_HDRF_OWN)
 
 enum prazo_hdr {
@@ -68,9 +68,9 @@ struct prazo_header {
 
 enum prazo_body_kind {
     PRAZO_BODY_NONE = 0,
-    PRAZO_BODY_LENGTH,  /* content_length bytes follow (0 included: it was said) */
+    PRAZO_BODY_LENGTH, /* content_length bytes follow (0 included: it was said) */
     PRAZO_BODY_CHUNKED,
-    PRAZO_BODY_TO_EOF,  /* answers only: until the connection ends */
+    PRAZO_BODY_TO_EOF, /* answers only: until the connection ends */
 };
 
 enum prazo_method {
@@ -103,9 +103,10 @@ struct prazo_head {
     /* both */
     uint8_t minor; /* HTTP/1.minor: 0 or 1 */
     enum prazo_body_kind body;
-    int64_t content_length; /* of PRAZO_BODY_LENGTH; for answers without body what they announce, -1: nothing */
-    bool is_keep_alive;     /* the peer would use the connection again */
-    bool has_upgrade;       /* Connection: upgrade and an Upgrade line */
+    int64_t content_length;   /* of PRAZO_BODY_LENGTH; for answers without body what they announce,
+                                 -1: nothing */
+    bool is_keep_alive;       /* the peer would use the connection again */
+    bool has_upgrade;         /* Connection: upgrade and an Upgrade line */
     struct prazo_str upgrade; /* that line's value */
     struct prazo_header *headers;
     size_t header_count;

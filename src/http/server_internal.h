@@ -32,8 +32,8 @@ struct prazo_sx {
     struct prazo_buf in; /* remainder of what was read */
     struct prazo_out out;
     struct prazo_h1_body body;
-    size_t scan; /* head search in `in` */
-    void *owner; /* SX_BUSY: handed to the callbacks */
+    size_t scan;        /* head search in `in` */
+    void *owner;        /* SX_BUSY: handed to the callbacks */
     int64_t since_us;   /* SX_IDLE, SX_HEAD, SX_LINGER: since when */
     int64_t began_us;   /* first byte of the request */
     int64_t body_bytes; /* of the request so far */
@@ -45,13 +45,13 @@ struct prazo_sx {
     uint8_t answer;
     uint8_t minor;
     bool is_trusted;
-    bool is_keep_alive;   /* the client's wish, and nothing since against it */
+    bool is_keep_alive; /* the client's wish, and nothing since against it */
     bool is_head;
     bool wants_trailers;
-    bool body_done;       /* request complete */
-    bool is_paused;       /* the owner does not want more body */
-    bool has_hangup;      /* the client has finished sending or is gone */
-    bool is_told;         /* on_gone was called: the owner hears nothing more */
+    bool body_done;  /* request complete */
+    bool is_paused;  /* the owner does not want more body */
+    bool has_hangup; /* the client has finished sending or is gone */
+    bool is_told;    /* on_gone was called: the owner hears nothing more */
     bool is_tunnel;
     bool in_event;        /* inside on_event(): finish() leaves the next request to it */
     bool must_drain_told; /* pending was > 0: on_drained is owed */

@@ -75,14 +75,14 @@ int64_t prazo_clock_wall_ms(void);
 #define PRAZO_ADDR_TEXT_MAX 128
 
 struct prazo_addr {
-    uint32_t len;                          /* of the sockaddr in `storage` */
+    uint32_t len;                           /* of the sockaddr in `storage` */
     _Alignas(8) unsigned char storage[112]; /* sockaddr_in, sockaddr_in6 or sockaddr_un */
 };
 
 /* "127.0.0.1:80", "[::1]:80", "unix:/path", ":80" (any address, IPv6 with IPv4). PRAZO_E_INVALID;
  * PRAZO_E_NOT_FOUND if it is host:port with a name (then *ret_host and *ret_port are set). */
-int prazo_addr_parse(struct prazo_str text, struct prazo_addr *ret_addr,
-                     struct prazo_str *ret_host, uint16_t *ret_port);
+int prazo_addr_parse(struct prazo_str text, struct prazo_addr *ret_addr, struct prazo_str *ret_host,
+                     uint16_t *ret_port);
 /* Text form, NUL-terminated, at most PRAZO_ADDR_TEXT_MAX bytes with the NUL. */
 void prazo_addr_format(const struct prazo_addr *addr, char *to);
 /* The bare IP: bytes in network order, returns 4, 16, or 0 for a Unix socket. */
@@ -127,8 +127,8 @@ int64_t prazo_stream_idle_us(const struct prazo_stream *stream);
 /* Starts a connection. The stream's first event (WRITABLE or HANGUP) says that it is decided; then
  * prazo_stream_connect_result() tells how. Errors at once: PRAZO_E_NO_FDS, PRAZO_E_REFUSED (Unix
  * socket), PRAZO_E_UNREACHABLE, PRAZO_E_NOMEM, … */
-int prazo_stream_connect(struct prazo_loop *loop, const struct prazo_addr *addr,
-                         prazo_stream_cb cb, void *arg, struct prazo_stream **ret_stream);
+int prazo_stream_connect(struct prazo_loop *loop, const struct prazo_addr *addr, prazo_stream_cb cb,
+                         void *arg, struct prazo_stream **ret_stream);
 /* PRAZO_OK, PRAZO_E_AGAIN (not decided), PRAZO_E_REFUSED, PRAZO_E_UNREACHABLE, PRAZO_E_RESET, … */
 int prazo_stream_connect_result(struct prazo_stream *stream);
 
