@@ -362,9 +362,7 @@ void prazo__attempt_on_timer(struct prazo_timer *timer, int64_t now_us)
 
     switch (a->state) {
     case ATTEMPT_RESOLVING:
-        prazo_list_del(&a->node);
-        prazo__attempt_count_connect_failure(a);
-        prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_REFUSED, PRAZO_PROBLEM_UPSTREAM_UNREACHABLE);
+        prazo__attempt_on_unresolved(a);
         break;
     case ATTEMPT_CONNECTING:
         prazo__attempt_close(a);

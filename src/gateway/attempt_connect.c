@@ -85,14 +85,6 @@ static bool load_addrs(struct prazo_attempt *a)
     return true;
 }
 
-static void wait_for_name(struct prazo_attempt *a)
-{
-    a->state = ATTEMPT_RESOLVING;
-    prazo_list_push_back(&a->worker->unresolved, &a->node);
-    prazo__attempt_arm(a, a->connect_until_us);
-    prazo_call_on_connecting(a->call);
-}
-
 /* All that is left for the last address that there is, half of it for any other. */
 static int64_t address_until(const struct prazo_attempt *a)
 {
@@ -101,6 +93,14 @@ static int64_t address_until(const struct prazo_attempt *a)
     bool is_last = a->addr_next == a->addr_count && (a->tried & all) == all;
 
     return now_us + (is_last ? left_us : left_us / 2);
+}
+
+static void wait_for_name(struct prazo_attempt *a)
+{
+    a->state = ATTEMPT_RESOLVING;
+    prazo_list_push_back(&a->worker->unresolved, &a->node);
+    prazo__attempt_arm(a, address_until(a));
+    prazo_call_on_connecting(a->call);
 }
 
 /* Tries the rest of the server's addresses. False: none could be started. */
@@ -128,10 +128,26 @@ static bool connect_addresses(struct prazo_attempt *a, struct prazo_client_pool 
     return false;
 }
 
-/* The server could not be reached by any of its addresses. */
-static void server_failed(struct prazo_attempt *a)
+/* The server could not be reached by any of its addresses. False: no other is left to try, the
+ * attempt has ended. */
+static bool next_server(struct prazo_attempt *a)
 {
-    prazo_server_report(a->server, &a->config->eject, false, prazo__attempt_now(a));
+    int64_t now_us = prazo__attempt_now(a);
+
+    prazo_server_report(a->server, &a->config->eject, false, now_us);
+    if (now_us < a->connect_until_us && choose(a))
+        return true;
+    prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_REFUSED, PRAZO_PROBLEM_UPSTREAM_UNREACHABLE);
+    return false;
+}
+
+void prazo__attempt_on_unresolved(struct prazo_attempt *a)
+{
+    prazo_list_del(&a->node);
+    a->state = ATTEMPT_CONNECTING;
+    prazo__attempt_count_connect_failure(a);
+    if (next_server(a))
+        prazo__attempt_connect_next(a);
 }
 
 void prazo__attempt_connect_next(struct prazo_attempt *a)
@@ -158,11 +174,8 @@ void prazo__attempt_connect_next(struct prazo_attempt *a)
             prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_REFUSED, PRAZO_PROBLEM_INTERNAL);
             return;
         }
-        server_failed(a);
-        if (prazo__attempt_now(a) >= a->connect_until_us || !choose(a)) {
-            prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_REFUSED, PRAZO_PROBLEM_UPSTREAM_UNREACHABLE);
+        if (!next_server(a))
             return;
-        }
     }
 }
 

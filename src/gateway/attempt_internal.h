@@ -63,6 +63,8 @@ void prazo__attempt_fail(struct prazo_attempt *a, enum prazo_stat_attempt result
 void prazo__attempt_begin(struct prazo_attempt *a);
 /* attempt_connect.c: the next address, the next server, or the failure of the attempt. */
 void prazo__attempt_connect_next(struct prazo_attempt *a);
+/* The same for a server whose name has got no address in time. */
+void prazo__attempt_on_unresolved(struct prazo_attempt *a);
 void prazo__attempt_count_connect_failure(struct prazo_attempt *a);
 void prazo__attempt_leave_server(struct prazo_attempt *a);
 
