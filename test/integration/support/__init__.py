@@ -40,6 +40,9 @@ ScriptedUpstream handler(conn, request) answers through conn (.respond() .respon
                  up.wait_for_requests(n) up.stop_listening() up.listen_again()
                  early=True: handlers run at the request's head; on_connection=f: raw connections.
 Families         upstream_factory(family="unix" or "ipv6"), gateway_factory(listen="unix" or "ipv6")
+NameServer       with NameServer({"app.test": ["127.0.0.1"]}) as names:
+                 gateway_factory(upstream="app.test:80", prefix=names.prefix); .names .is_silent
+                 .queries. Needs root, as CI has.
 Commands         prazo("config", path) → CompletedProcess
 
 Times: wait_until(condition, timeout), now_ms(), Stopwatch, deadline_headers(left_ms). Upper bounds
@@ -53,6 +56,7 @@ from .demo import Demo
 from .gateway import Gateway
 from .message import (LAST_CHUNK, ConnectionEnded, ProtocolError, Truncated, build_head, chunk)
 from .metrics import parse_metrics
+from .names import NameServer
 from .net import BlackHole, free_address, free_port, is_listening, release_address
 from .process import IS_SANITIZED, PRAZO, Process, prazo
 from .upstream import ScriptedUpstream
@@ -60,7 +64,7 @@ from .upstream import ScriptedUpstream
 __all__ = [
     "RawClient", "fetch", "fetch_timed", "SLACK", "Stopwatch", "deadline_headers", "now_ms",
     "wait_until", "Demo", "Gateway", "LAST_CHUNK", "ConnectionEnded", "ProtocolError", "Truncated",
-    "build_head", "chunk", "parse_metrics", "BlackHole", "free_address", "free_port",
+    "build_head", "chunk", "parse_metrics", "NameServer", "BlackHole", "free_address", "free_port",
     "is_listening", "release_address", "IS_SANITIZED", "PRAZO", "Process", "prazo",
     "ScriptedUpstream",
 ]
