@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Answers that prazo makes itself (contract 3, RFC 9457): every kind of this version is provoked and
-looked at, for a reader of JSON, for HEAD, and for a caller that did not ask for JSON."""
+"""Answers that prazo makes itself (contract 3, RFC 9457): every kind of this version is provoked
+and looked at, for a reader of JSON, for HEAD, and for a caller that did not ask for JSON."""
 
 import json
 import re
@@ -54,7 +54,8 @@ def start_line(line):
 
 KINDS = [
     Kind("bad-request", 400, raw=start_line("{method} / HTTP/1.1\r\nX : y\r\n")),
-    Kind("bad-request", 400, target="/a//b", keys={"routes": [{"path": "/*", "methods": ["GET", "HEAD"]}]}),
+    Kind("bad-request", 400, target="/a//b",
+         keys={"routes": [{"path": "/*", "methods": ["GET", "HEAD"]}]}),
     Kind("bad-request", 400, headers=lambda: {"x-deadline-ms": "abc"},
          keys={"deadline": {"malformed": "reject"}}),
     Kind("no-route", 404, keys={"routes": [{"path": "/a"}]}),
@@ -67,7 +68,8 @@ KINDS = [
     Kind("uri-too-long", 414, target="/" + "x" * 9000),
     Kind("expectation-failed", 417, headers=lambda: {"expect": "more"}),
     Kind("header-too-large", 431, headers=lambda: {"x": "y" * 40_000}),
-    Kind("not-implemented", 501, raw=start_line("{method} / HTTP/1.1\r\nTransfer-Encoding: br\r\n")),
+    Kind("not-implemented", 501,
+         raw=start_line("{method} / HTTP/1.1\r\nTransfer-Encoding: br\r\n")),
     Kind("version-not-supported", 505, raw=start_line("{method} / HTTP/1.2\r\n")),
     Kind("loop-detected", 508, retry="no", headers=lambda: {"via": ", ".join(["1.1 x"] * 20)}),
     Kind("upstream-unreachable", 502, retry="same-key", keys={"upstream": free_address()}),
@@ -83,6 +85,10 @@ KINDS = [
 IDS = [f"{kind.name}-{number}" for number, kind in enumerate(KINDS)]
 
 
+def instance_of(request_id):
+    return "urn:prazo:request:" + urllib.parse.quote(request_id, safe="-._~")
+
+
 def assert_problem(answer, kind, secrets):
     """The document says the same as the answer, everything that it must, and nothing else."""
     assert answer.status == kind.status, answer
@@ -94,7 +100,7 @@ def assert_problem(answer, kind, secrets):
     assert document["type"] == f"urn:prazo:problem:{kind.name}"
     assert document["status"] == kind.status
     assert document["title"] and isinstance(document["title"], str)
-    assert document["instance"] == "urn:prazo:request:" + urllib.parse.quote(request_id, safe="-._~")
+    assert document["instance"] == instance_of(request_id)
     assert (document["outcome"], document["retry"]) == (kind.outcome, kind.retry)
     text = answer.text.replace(request_id, "")
     for secret in secrets:
@@ -191,7 +197,7 @@ def test_c060_request_ids_are_percent_encoded(gateway_factory, upstream):
     request_id = "a\"b\\c<d>%/?#'~-._"
     answer = gateway.fetch(headers={"x-request-id": request_id})
     assert answer.header("x-request-id") == request_id
-    assert answer.json["instance"] == "urn:prazo:request:" + urllib.parse.quote(request_id, safe="-._~")
+    assert answer.json["instance"] == instance_of(request_id)
     gateway.terminate()
     assert len(gateway.logs(msg="request", request_id=request_id)) == 1
 
