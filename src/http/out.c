@@ -40,6 +40,8 @@ void prazo_out_add_chunk(struct prazo_out *out, struct prazo_stream *stream, con
     char hex[18];
     size_t digits = 1;
 
+    if (out->is_broken)
+        return; /* no flush would ever empty the scratch again */
     while (digits < 16 && (len >> (4 * digits)) != 0)
         digits++;
     prazo_format_hex(hex, len, (unsigned)digits);
