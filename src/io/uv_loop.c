@@ -278,7 +278,8 @@ void prazo_loop_free(struct prazo_loop *loop)
     while (!prazo_list_is_empty(&loop->streams))
         prazo_stream_close(prazo__stream_of(loop->streams.next), false);
     close_handles(loop);
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
+        ; /* a stop() that no run() has obeyed ends the first one at once */
     int err = uv_loop_close(&loop->uv);
     PRAZO_ASSERT(err == 0);
     for (struct prazo_post *post = take_posts(loop); post;) {
