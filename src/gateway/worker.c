@@ -211,6 +211,12 @@ static struct prazo_server_limits limits_of(const struct prazo_config *config)
     };
 }
 
+/* A body that is kept may have to be sent at once, in the worst case into a full kernel buffer. */
+static size_t sending_max(const struct prazo_config *config)
+{
+    return (size_t)config->limit_replay_body + 2 * PRAZO_READ_BUFFER_BYTES;
+}
+
 static int open_ear(struct prazo_worker *w, size_t socket)
 {
     struct prazo_snapshot *s = w->view->snapshot;
@@ -303,6 +309,9 @@ void prazo_worker_use(struct prazo_worker *w, struct prazo_snapshot *snapshot)
     if (set_view(w, snapshot) != PRAZO_OK || listen_as_configured(w) != PRAZO_OK)
         prazo_logf(PRAZO_LOG_ERROR, "reload incomplete", "no memory in thread %u", w->index);
     prazo_server_set_limits(w->server, &limits);
+    prazo_server_set_pending_max(w->server, (size_t)snapshot->config->limit_answer_buffer);
+    prazo_client_set_limits(w->client, (size_t)snapshot->config->limit_headers,
+                            sending_max(snapshot->config));
     update_pools(w);
 }
 
@@ -341,7 +350,7 @@ static int open_sides(struct prazo_worker *w, const struct prazo_config *config)
     struct prazo_client_options client = {
         .ops = &prazo_attempt_cx_ops,
         .head_bytes_max = (size_t)config->limit_headers,
-        .pending_bytes_max = (size_t)config->limit_replay_body + 2 * PRAZO_READ_BUFFER_BYTES,
+        .pending_bytes_max = sending_max(config),
         .connections_max = PRAZO_WORKER_OBJECTS_MAX,
     };
     int err = prazo_server_new(w->loop, &server, &w->server);
@@ -351,8 +360,8 @@ static int open_sides(struct prazo_worker *w, const struct prazo_config *config)
     return err;
 }
 
-int prazo_worker_new(struct prazo_gateway *gateway, unsigned index,
-                     struct prazo_snapshot *snapshot, struct prazo_worker **ret_worker)
+int prazo_worker_new(struct prazo_gateway *gateway, unsigned index, struct prazo_snapshot *snapshot,
+                     struct prazo_worker **ret_worker)
 {
     struct prazo_worker *w = prazo_mem_calloc(1, sizeof *w);
 

@@ -384,8 +384,8 @@ void prazo_cx_pause(struct prazo_cx *cx)
 {
     cx->is_paused = true;
     if (!cx->in_event && cx->state == CX_READY)
-        prazo_stream_watch(cx->stream, prazo_stream_watched(cx->stream) &
-                                           ~(unsigned)PRAZO_STREAM_READABLE);
+        prazo_stream_watch(cx->stream,
+                           prazo_stream_watched(cx->stream) & ~(unsigned)PRAZO_STREAM_READABLE);
 }
 
 void prazo_cx_resume(struct prazo_cx *cx)
@@ -453,6 +453,13 @@ int prazo_client_new(struct prazo_loop *loop, const struct prazo_client_options 
     prazo_loop_on_turn_end(loop, on_turn_end, client);
     *ret_client = client;
     return PRAZO_OK;
+}
+
+void prazo_client_set_limits(struct prazo_client *client, size_t head_bytes_max,
+                             size_t pending_bytes_max)
+{
+    client->options.head_bytes_max = head_bytes_max;
+    client->options.pending_bytes_max = pending_bytes_max;
 }
 
 void prazo_client_free(struct prazo_client *client)

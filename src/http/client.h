@@ -42,6 +42,9 @@ struct prazo_client_options {
 
 int prazo_client_new(struct prazo_loop *loop, const struct prazo_client_options *options,
                      struct prazo_client **ret_client);
+/* What a reload may change, for the exchanges that begin from now on. */
+void prazo_client_set_limits(struct prazo_client *client, size_t head_bytes_max,
+                             size_t pending_bytes_max);
 /* Closes everything that is left, without callbacks. */
 void prazo_client_free(struct prazo_client *client);
 
@@ -69,8 +72,8 @@ bool prazo_client_pool_close_one(struct prazo_client_pool *pool);
 
 /* An idle connection, ready for a request; NULL if there is none. */
 struct prazo_cx *prazo_client_take(struct prazo_client_pool *pool, void *arg);
-/* Starts a connection. PRAZO_OK: on_connected or on_fail(PRAZO_CX_CONNECT) will come. An error: none
- * will (PRAZO_E_NO_FDS, PRAZO_E_NOMEM, PRAZO_E_REFUSED, …). */
+/* Starts a connection. PRAZO_OK: on_connected or on_fail(PRAZO_CX_CONNECT) will come. An error:
+ * none will (PRAZO_E_NO_FDS, PRAZO_E_NOMEM, PRAZO_E_REFUSED, …). */
 int prazo_client_connect(struct prazo_client_pool *pool, const struct prazo_addr *addr, void *arg,
                          struct prazo_cx **ret_cx);
 
@@ -81,7 +84,7 @@ struct prazo_cx_request {
     struct prazo_str tail;   /* further header lines, may be empty */
     enum prazo_body_kind body;
     int64_t content_length;
-    bool is_head;         /* HEAD: the answer has no body */
+    bool is_head;             /* HEAD: the answer has no body */
     struct prazo_str upgrade; /* asks to switch protocols; base NULL: no */
 };
 void prazo_cx_send_head(struct prazo_cx *cx, const struct prazo_cx_request *request);

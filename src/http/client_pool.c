@@ -6,8 +6,7 @@
 #include "base/mem.h"
 #include "http/client_internal.h"
 
-#define PENDING_SLACK 262144u
-#define IDLE_GRACE_US 250000  /* an idle connection beyond idle_max is kept so long */
+#define IDLE_GRACE_US 250000 /* an idle connection beyond idle_max is kept so long */
 
 /* The only writer of cx->state. */
 void prazo__cx_set_state(struct prazo_cx *cx, enum cx_state next)
@@ -100,15 +99,15 @@ void prazo__cx_put_back(struct prazo_cx *cx)
     pool->idle_count++;
     if (pool->options.idle_gauge != NULL)
         prazo_gauge_add(pool->options.idle_gauge, 1);
-    wake_by(pool, pool->idle_count > pool->options.idle_max ? now_us + IDLE_GRACE_US
-                                                            : cx->idle_until_us);
+    wake_by(pool,
+            pool->idle_count > pool->options.idle_max ? now_us + IDLE_GRACE_US : cx->idle_until_us);
     prazo__cx_watch(cx);
     if (pool->options.on_idle != NULL)
         pool->options.on_idle(pool->options.arg);
 }
 
-/* Is it time for this idle connection? Those beyond idle_max have a moment of grace, for else a busy
- * pool would close with one request what it opens with the next. */
+/* Is it time for this idle connection? Those beyond idle_max have a moment of grace, for else a
+ * busy pool would close with one request what it opens with the next. */
 static bool is_due(const struct prazo_client_pool *pool, const struct prazo_cx *cx, int64_t now_us)
 {
     return cx->idle_until_us <= now_us || (pool->idle_count > pool->options.idle_max &&
@@ -185,7 +184,11 @@ bool prazo_client_pool_close_one(struct prazo_client_pool *pool)
 /* Everything of an exchange back to its beginning; what belongs to the connection stays. */
 static void begin(struct prazo_cx *cx, void *arg)
 {
+    const struct prazo_client_options *o = &cx->client->options;
+
     cx->owner = arg;
+    cx->in.max = o->head_bytes_max + 2 * PRAZO_READ_BUFFER_BYTES;
+    cx->out.pending.max = o->pending_bytes_max + PRAZO_PENDING_SLACK;
     cx->scan = 0;
     cx->informational = 0;
     cx->is_head = cx->asks_upgrade = cx->is_request_done = cx->is_answering = false;
@@ -230,8 +233,8 @@ int prazo_client_connect(struct prazo_client_pool *pool, const struct prazo_addr
     }
     cx->client = client;
     cx->pool = pool;
-    prazo_buf_init(&cx->in, client->options.head_bytes_max + 2 * PRAZO_READ_BUFFER_BYTES);
-    prazo_out_init(&cx->out, client->options.pending_bytes_max + PENDING_SLACK);
+    prazo_buf_init(&cx->in, 0);
+    prazo_out_init(&cx->out, 0);
     begin(cx, arg);
     prazo_list_push_back(&client->busy, &cx->node);
     enter_use(pool);

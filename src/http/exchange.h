@@ -41,15 +41,15 @@ void prazo_head_out_raw(struct prazo_head_out *out, const char *bytes, size_t le
 /* ---- server side ---- */
 
 enum prazo_gone {
-    PRAZO_GONE_FIN = 0,   /* the client has closed or half-closed (half_close: abandon) */
+    PRAZO_GONE_FIN = 0, /* the client has closed or half-closed (half_close: abandon) */
     PRAZO_GONE_RESET,
-    PRAZO_GONE_BAD_BODY,  /* the request's body broke its framing: the owner answers 400 */
+    PRAZO_GONE_BAD_BODY,       /* the request's body broke its framing: the owner answers 400 */
     PRAZO_GONE_BODY_TOO_LARGE, /* over limits.body: the owner answers 413 */
 };
 
 struct prazo_sx_ops {
-    /* A request's head. Returns the owner's object for this exchange, handed to the callbacks below;
-     * may answer at once. */
+    /* A request's head. Returns the owner's object for this exchange, handed to the callbacks
+     * below; may answer at once. */
     void *(*on_request)(void *server_arg, struct prazo_sx *sx, const struct prazo_head *head);
     void (*on_body)(void *arg, struct prazo_sx *sx, const char *data, size_t len);
     /* The request is complete. trailers: count may be 0. Also called for requests without body. */
@@ -118,9 +118,9 @@ void prazo_sx_answer(struct prazo_sx *sx, int status, const char *content_type,
                      struct prazo_head_out *extra, struct prazo_str body);
 
 struct prazo_server_limits {
-    size_t head_bytes;     /* limits.headers */
-    size_t uri_bytes;      /* limits.uri */
-    int64_t body_bytes;    /* limits.body; -1: none */
+    size_t head_bytes;  /* limits.headers */
+    size_t uri_bytes;   /* limits.uri */
+    int64_t body_bytes; /* limits.body; -1: none */
     int64_t header_time_us;
     int64_t idle_us;
 };
@@ -139,9 +139,11 @@ int prazo_server_new(struct prazo_loop *loop, const struct prazo_server_options 
 /* Closes everything that is left. */
 void prazo_server_free(struct prazo_server *server);
 void prazo_server_set_limits(struct prazo_server *server, const struct prazo_server_limits *limits);
+/* pending_bytes_max of the requests that begin from now on. */
+void prazo_server_set_pending_max(struct prazo_server *server, size_t bytes);
 
 struct prazo_listener_options {
-    int fd;             /* listening, borrowed */
+    int fd; /* listening, borrowed */
     void *listener_arg;
     /* Is this peer trusted? NULL: never. */
     bool (*is_trusted)(void *listener_arg, const struct prazo_addr *peer);

@@ -7,6 +7,8 @@
 #include "base/buf.h"
 #include "http/exchange.h"
 
+/* How far what is pending may pass its owner's bound: by what was under way. */
+#define PRAZO_PENDING_SLACK 262144u
 #define PRAZO_OUT_SLICES 12
 #define PRAZO_OUT_SCRATCH 96 /* chunk size lines between two flushes */
 

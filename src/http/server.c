@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "http/server_internal.h"
 
-#define PENDING_SLACK 262144u   /* pending may pass the owner's bound by what was under way */
-
 /* ---- accepting ---- */
 
 void prazo__listener_accept_again(struct prazo_listener *listener)
@@ -48,9 +46,9 @@ static void open_connection(struct prazo_listener *listener, int fd, const struc
         sx->timer.cb = prazo__sx_on_timer;
         sx->peer = *peer;
         set_peer_ip(sx);
-        sx->is_trusted = o->is_trusted != NULL && o->is_trusted(o->listener_arg, peer);
     }
-    if (sx == NULL || prazo_stream_open(server->loop, fd, prazo__sx_on_event, sx, &sx->stream) != PRAZO_OK) {
+    if (sx == NULL ||
+        prazo_stream_open(server->loop, fd, prazo__sx_on_event, sx, &sx->stream) != PRAZO_OK) {
         (void)close(fd);
         if (sx != NULL)
             prazo_pool_put(&server->pool, sx);
@@ -59,13 +57,14 @@ static void open_connection(struct prazo_listener *listener, int fd, const struc
         return;
     }
     prazo_buf_init(&sx->in, server->options.limits.head_bytes + 2 * PRAZO_READ_BUFFER_BYTES);
-    prazo_out_init(&sx->out, server->options.pending_bytes_max + PENDING_SLACK);
+    prazo_out_init(&sx->out, server->options.pending_bytes_max + PRAZO_PENDING_SLACK);
     prazo_list_push_back(&server->open, &sx->node);
     server->connections++;
     if (o->open_gauge != NULL)
         prazo_gauge_add(o->open_gauge, 1);
     prazo__sx_set_state(sx, SX_IDLE);
-    prazo__sx_on_event(sx, PRAZO_STREAM_READABLE); /* the request has usually come with the connection */
+    prazo__sx_on_event(
+        sx, PRAZO_STREAM_READABLE); /* the request has usually come with the connection */
 }
 
 static void on_accept_retry(struct prazo_timer *timer, int64_t now_us)
@@ -212,6 +211,11 @@ void prazo_server_set_limits(struct prazo_server *server, const struct prazo_ser
     server->options.limits = *limits;
 }
 
+void prazo_server_set_pending_max(struct prazo_server *server, size_t bytes)
+{
+    server->options.pending_bytes_max = bytes;
+}
+
 void prazo_server_drain(struct prazo_server *server)
 {
     server->is_draining = true;
@@ -245,4 +249,3 @@ int64_t prazo_server_last_request_us(const struct prazo_server *server)
 {
     return server->last_request_us;
 }
-

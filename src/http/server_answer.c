@@ -172,6 +172,8 @@ void prazo_sx_switch(struct prazo_sx *sx)
     sx->is_keep_alive = false;
     sx->body_done = false;
     sx->answer = ANSWER_NO_BODY;
+    if (!sx->in_event && sx->in.len > 0) /* the client has not waited for the 101 */
+        prazo__sx_go_on(sx);
 }
 
 void prazo_sx_finish(struct prazo_sx *sx)
@@ -180,8 +182,7 @@ void prazo_sx_finish(struct prazo_sx *sx)
     prazo_sx_flush(sx);
     sx->owner = NULL;
     sx->must_drain_told = false;
-    if (!sx->is_keep_alive || !prazo_h1_body_eof(&sx->body) || sx->is_tunnel ||
-        sx->out.is_broken) {
+    if (!sx->is_keep_alive || !prazo_h1_body_eof(&sx->body) || sx->is_tunnel || sx->out.is_broken) {
         prazo__sx_linger(sx);
         return;
     }

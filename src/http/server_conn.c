@@ -5,8 +5,8 @@
  *   SX_IDLE    between requests, or new; ends after `idle` without a byte
  *   SX_HEAD    part of a head has come; ends with 408 after `header_time`
  *   SX_BUSY    the owner has the request; the body may still be coming
- *   SX_LINGER  the last answer is out or draining: FIN, read and discard, then close (RFC 9112 §9.6)
- *   SX_CLOSED  on the reap list, freed at the end of the turn
+ *   SX_LINGER  the last answer is out or draining: FIN, read and discard, then close (RFC 9112
+ * §9.6) SX_CLOSED  on the reap list, freed at the end of the turn
  *
  * Reading: bytes go to the loop's buffer and are used there; only a remainder is copied into
  * `in`. The client is watched for a hang-up in every state, also while reading has stopped.
@@ -16,17 +16,17 @@
 #include "base/counter.h"
 #include "http/server_internal.h"
 
-#define LINGER_US 2000000       /* for a client that goes on sending after our last answer */
+#define LINGER_US 2000000 /* for a client that goes on sending after our last answer */
 #define LINGER_BYTES_MAX 262144
-#define READ_STEP_BYTES 16384u  /* how much is read at once behind a remainder */
+#define READ_STEP_BYTES 16384u /* how much is read at once behind a remainder */
 
 static int64_t now_of(const struct prazo_sx *sx)
 {
     return prazo_loop_now_us(sx->server->loop);
 }
 
-/* Arms the timer for at_us unless it will wake earlier anyway: prazo__sx_on_timer() looks again. So a
- * keep-alive request costs no timer work. */
+/* Arms the timer for at_us unless it will wake earlier anyway: prazo__sx_on_timer() looks again. So
+ * a keep-alive request costs no timer work. */
 static void wake_by(struct prazo_sx *sx, int64_t at_us)
 {
     if (!prazo_timer_is_linked(&sx->timer) || sx->timer.at_us > at_us)
@@ -106,8 +106,7 @@ void prazo__sx_close(struct prazo_sx *sx, bool with_reset)
 void prazo__sx_linger(struct prazo_sx *sx)
 {
     if (sx->out.pending.len == 0) {
-        bool has_said_all =
-            sx->client_closes && prazo_h1_body_eof(&sx->body) && sx->in.len == 0;
+        bool has_said_all = sx->client_closes && prazo_h1_body_eof(&sx->body) && sx->in.len == 0;
         if (sx->has_hangup || sx->out.is_broken ||
             (has_said_all && prazo_stream_unread(sx->stream) == 0)) {
             prazo__sx_close(sx, false);
@@ -156,21 +155,21 @@ static void start_request(struct prazo_sx *sx, const struct prazo_head *head)
 {
     struct prazo_server *server = sx->server;
     const struct prazo_sx_ops *ops = server->options.ops;
-    int64_t body_max = server->options.limits.body_bytes;
+    const struct prazo_listener_options *listener = &sx->listener->options;
 
     if (sx->state == SX_IDLE) /* the whole head came at once */
         sx->began_us = now_of(sx);
+    sx->out.pending.max = server->options.pending_bytes_max + PRAZO_PENDING_SLACK;
     sx->minor = head->minor;
     sx->is_head = head->method_id == PRAZO_METHOD_HEAD;
     sx->wants_trailers = head->wants_trailers;
-    if (body_max >= 0 && head->body == PRAZO_BODY_LENGTH && head->content_length > body_max) {
-        refuse(sx, PRAZO_PROBLEM_BODY_TOO_LARGE);
-        return;
-    }
+    /* asked anew for each request: a reload may have changed the answer */
+    sx->is_trusted =
+        listener->is_trusted != NULL && listener->is_trusted(listener->listener_arg, &sx->peer);
     sx->client_closes = !head->is_keep_alive;
     sx->is_keep_alive = head->is_keep_alive && !server->is_draining;
     sx->body_done = false;
-    sx->is_paused = sx->is_told = sx->is_tunnel = false;
+    sx->is_paused = sx->is_told = sx->is_tunnel = sx->has_fin_behind = false;
     sx->body_bytes = 0;
     sx->answer = ANSWER_NONE;
     prazo_h1_body_init(&sx->body, head->body, head->content_length,
@@ -190,6 +189,7 @@ static size_t take_head(struct prazo_sx *sx, char *data, size_t len)
     struct prazo_head head;
     size_t skipped = 0;
 
+    sx->in.max = limits->head_bytes + 2 * PRAZO_READ_BUFFER_BYTES;
     while (len - skipped >= 2 && sx->state == SX_IDLE && data[skipped] == '\r' &&
            data[skipped + 1] == '\n')
         skipped += 2; /* empty lines before a request line are ignored (RFC 9112 §2.2) */
@@ -197,7 +197,8 @@ static size_t take_head(struct prazo_sx *sx, char *data, size_t len)
         return skipped;
     size_t end = prazo_h1_head_end(data, len, &sx->scan);
     size_t seen = end > 0 ? end : len;
-    const char *eol = memchr(data, '\n', seen < limits->uri_bytes + 32 ? seen : limits->uri_bytes + 32);
+    const char *eol =
+        memchr(data, '\n', seen < limits->uri_bytes + 32 ? seen : limits->uri_bytes + 32);
     sx->is_head = len >= 5 && memcmp(data, "HEAD ", 5) == 0;
     if (eol == NULL && seen > limits->uri_bytes + 31) {
         refuse(sx, PRAZO_PROBLEM_URI_TOO_LONG);
@@ -282,6 +283,8 @@ static size_t consume(struct prazo_sx *sx, char *data, size_t len)
         bool more = false;
         size_t n;
 
+        if (sx->state == SX_IDLE && sx->out.pending.len > 0)
+            return at; /* a client that does not read its answers gets no more of them */
         if (sx->state == SX_IDLE || sx->state == SX_HEAD) {
             if (at == len || (n = take_head(sx, data + at, len - at)) == 0)
                 return at;
@@ -306,7 +309,7 @@ void prazo__sx_watch(struct prazo_sx *sx)
     bool is_full = sx->in.len >= PRAZO_READ_BUFFER_BYTES;
 
     if (!sx->has_hangup) {
-        events |= PRAZO_STREAM_HANGUP;
+        events |= sx->has_fin_behind ? 0u : PRAZO_STREAM_HANGUP;
         if (!is_full && !(sx->state == SX_BUSY && sx->is_paused))
             events |= PRAZO_STREAM_READABLE;
     }
@@ -399,10 +402,13 @@ static void on_hangup(struct prazo_sx *sx)
     }
     if (sx->state == SX_HEAD && ops->on_head_abandoned != NULL)
         ops->on_head_abandoned(sx->server->options.arg);
-    if (sx->out.pending.len > 0 && !is_reset)
-        prazo__sx_linger(sx);
-    else
-        prazo__sx_close(sx, false);
+    if (sx->out.pending.len > 0 && !is_reset) {
+        /* what it has asked for before its FIN is still served, one answer after the other */
+        if (sx->in.len == 0 || !sx->listener->options.half_close_waits)
+            prazo__sx_linger(sx);
+        return;
+    }
+    prazo__sx_close(sx, false);
 }
 
 static void on_writable(struct prazo_sx *sx)
@@ -419,7 +425,16 @@ static void on_writable(struct prazo_sx *sx)
         sx->must_drain_told = false;
         if (!sx->is_told)
             sx->server->options.ops->on_drained(sx->owner, sx);
+    } else if (sx->state == SX_IDLE && sx->in.len > 0 && !sx->out.is_broken) {
+        use_remainder(sx); /* the next request has waited for the answer before it to leave */
     }
+}
+
+/* half_close: wait, and reading is paused in the middle of the upload: its FIN is only its end. */
+static bool may_wait_for_fin(const struct prazo_sx *sx)
+{
+    return sx->listener->options.half_close_waits && sx->state == SX_BUSY && !sx->body_done &&
+           !sx->is_tunnel && !(prazo_stream_watched(sx->stream) & PRAZO_STREAM_READABLE);
 }
 
 void prazo__sx_on_event(void *arg, unsigned events)
@@ -436,8 +451,10 @@ void prazo__sx_on_event(void *arg, unsigned events)
     } else if (sx->state != SX_CLOSED) {
         if (events & PRAZO_STREAM_READABLE)
             read_some(sx);
-        else if (events & PRAZO_STREAM_HANGUP && sx->has_hangup)
-            sx->out.is_broken = true; /* its FIN has come before: this is an RST */
+        else if (events & PRAZO_STREAM_HANGUP && (sx->has_hangup || sx->has_fin_behind))
+            sx->has_hangup = sx->out.is_broken = true; /* its FIN came before: this is an RST */
+        else if (events & PRAZO_STREAM_HANGUP && may_wait_for_fin(sx))
+            sx->has_fin_behind = true; /* the end of an upload that has not been read yet */
         else if (events & PRAZO_STREAM_HANGUP && !(watched & PRAZO_STREAM_READABLE))
             sx->has_hangup = true; /* reading is stopped: unread bytes do not hide the close */
         else if (events & PRAZO_STREAM_HANGUP)
@@ -501,4 +518,3 @@ void prazo__sx_on_timer(struct prazo_timer *timer, int64_t now_us)
     if (due > now_us)
         wake_by(sx, due);
 }
-
