@@ -85,6 +85,9 @@ bool prazo_call_send_head(struct prazo_call *call, const struct prazo_head *head
 
 /* ---- our own answers ---- */
 
+static const struct prazo_str every_method =
+    PRAZO_STR_INIT("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+
 /* Whole seconds, at least 1, jittered so that those who were refused together do not come back
  * together. */
 static int64_t retry_after_s(struct prazo_worker *worker)
@@ -182,9 +185,24 @@ void prazo_call_answer_problem(struct prazo_call *call, enum prazo_problem probl
     call->problem = problem;
     call->status = prazo_problem_status(problem);
     if (call->allow.base == NULL && problem == PRAZO_PROBLEM_METHOD_NOT_ALLOWED)
-        call->allow = PRAZO_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+        call->allow = every_method;
     send_problem(call, &doc);
     prazo_call_finish(call, call->cause != NULL ? call->cause : prazo_problem_name(problem));
+}
+
+void prazo_call_answer_options(struct prazo_call *call)
+{
+    struct prazo_problem_doc doc = { .outcome = PRAZO_OUTCOME_NONE, .retry = PRAZO_RETRY_SAME_KEY };
+    struct prazo_head_out out;
+    struct prazo_sx *sx = call->sx;
+
+    prazo_head_out_init(&out, &call->arena, 256);
+    prazo_head_out_add(&out, PRAZO_STR("allow"), every_method);
+    add_own(call, &out, &doc);
+    call->sx = NULL;
+    call->status = 200;
+    prazo_sx_answer(sx, 200, NULL, &out, PRAZO_STR(""));
+    prazo_call_finish(call, NULL);
 }
 
 /* A request that never became a call. */

@@ -374,7 +374,7 @@ void prazo__attempt_on_timer(struct prazo_timer *timer, int64_t now_us)
         on_silence(a, now_us);
         break;
     case ATTEMPT_LINGERING:
-        if (a->how != PRAZO_ABANDON_FINISH)
+        if (a->how != PRAZO_ABANDON_FINISH && a->status == 0)
             prazo_counter_inc(&prazo__attempt_stats(a)->abandon_unknown);
         prazo__attempt_close(a);
         prazo__attempt_finish(a, PRAZO_STAT_ATTEMPT_CUT);

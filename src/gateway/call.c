@@ -414,22 +414,6 @@ static struct prazo_call *new_call(struct prazo_worker *w, struct prazo_sx *sx)
     return call;
 }
 
-/* OPTIONS * asks about the server itself, which is us. */
-static void answer_options(struct prazo_call *call)
-{
-    struct prazo_head_out out;
-    struct prazo_sx *sx = call->sx;
-
-    prazo_head_out_init(&out, &call->arena, 256);
-    prazo_head_out_add(&out, PRAZO_STR("allow"),
-                       PRAZO_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
-    prazo_head_out_add(&out, PRAZO_STR("x-request-id"), call->request_id);
-    call->sx = NULL;
-    call->status = 200;
-    prazo_sx_answer(sx, 200, NULL, &out, PRAZO_STR(""));
-    prazo_call_finish(call, NULL);
-}
-
 static void *on_request(void *arg, struct prazo_sx *sx, const struct prazo_head *head)
 {
     struct prazo_worker *w = arg;
@@ -446,7 +430,7 @@ static void *on_request(void *arg, struct prazo_sx *sx, const struct prazo_head 
         return NULL;
     }
     if (call->route == NULL) {
-        answer_options(call);
+        prazo_call_answer_options(call);
         return NULL;
     }
     if (!prazo_call_build_request(call, head)) {

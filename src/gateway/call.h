@@ -111,6 +111,9 @@ void prazo_call_finish(struct prazo_call *call, const char *cause);
 void prazo_call_answer_problem(struct prazo_call *call, enum prazo_problem problem,
                                const char *reason, const char *detail);
 
+/* Answers OPTIONS *, which asks about the server itself: us. Finishes. */
+void prazo_call_answer_options(struct prazo_call *call);
+
 /* request.c: reads the head into the call. PRAZO_PROBLEM_NONE, or what to answer. */
 enum prazo_problem prazo_call_read_request(struct prazo_call *call, const struct prazo_head *head,
                                            const char **ret_detail);

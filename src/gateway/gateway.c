@@ -63,13 +63,25 @@ struct use {
     struct prazo_snapshot *snapshot;
 };
 
+static void close_unused(void *arg)
+{
+    struct prazo_gateway *g = arg;
+
+    prazo_sockets_close_unused(g, g->snapshot->socket_listeners, g->snapshot->socket_count);
+}
+
+/* Sockets that are no more close once every worker has let go of them: a number that is free is
+ * soon another connection's. */
 static void use_on_worker(void *arg)
 {
     struct use *use = arg;
+    struct prazo_gateway *g = use->worker->gateway;
 
     prazo_worker_use(use->worker, use->snapshot);
     prazo_snapshot_unref(use->snapshot);
     prazo_mem_free(use);
+    if (__atomic_sub_fetch(&g->uses_pending, 1, __ATOMIC_ACQ_REL) == 0)
+        (void)prazo_loop_post(g->workers[0]->loop, close_unused, g);
 }
 
 static void hand_out(struct prazo_gateway *g)
@@ -80,7 +92,9 @@ static void hand_out(struct prazo_gateway *g)
             continue;
         *use = (struct use){ g->workers[i], g->snapshot };
         prazo_snapshot_ref(g->snapshot);
+        __atomic_fetch_add(&g->uses_pending, 1, __ATOMIC_RELAXED);
         if (prazo_loop_post(g->workers[i]->loop, use_on_worker, use) != PRAZO_OK) {
+            __atomic_fetch_sub(&g->uses_pending, 1, __ATOMIC_RELAXED);
             prazo_snapshot_unref(g->snapshot);
             prazo_mem_free(use);
         }
@@ -118,7 +132,6 @@ static int swap(struct prazo_gateway *g, struct prazo_config *config)
         prazo_snapshot_unref(g->snapshot);
         g->snapshot = next;
         hand_out(g);
-        prazo_sockets_close_unused(g, map, g->socket_count);
     }
     prazo_mem_free(map);
     return err;
@@ -202,6 +215,9 @@ static int open_port(const char *address, const struct prazo_addr *addr, const c
     *ret_fd = -1;
     if (address == NULL)
         return PRAZO_OK;
+    *ret_fd = prazo_sockets_inherited(addr);
+    if (*ret_fd >= 0)
+        return PRAZO_OK;
     int err = prazo_listen(addr, ret_fd);
     if (err == PRAZO_OK)
         return PRAZO_OK;
@@ -236,6 +252,7 @@ static int open_admin(struct prazo_gateway *g, const struct prazo_config *config
 
 static int open_workers(struct prazo_gateway *g, struct prazo_config *config)
 {
+    g->threads = (unsigned)config->threads;
     g->workers = prazo_mem_calloc((size_t)config->threads, sizeof(struct prazo_worker *));
     if (g->workers == NULL)
         return PRAZO_E_NOMEM;
@@ -320,15 +337,19 @@ static int run(struct prazo_gateway *g, const struct prazo_config *config)
            pthread_create(&g->workers[started]->thread, NULL, run_worker, g->workers[started]) == 0)
         started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started < g->worker_count)
-        prazo_logf(PRAZO_LOG_WARN, "fewer threads", "%u of %u could be started", started,
+    bool is_complete = started == g->worker_count;
+    if (is_complete) {
+        say_listening(g, config);
+        __atomic_store_n(&g->is_ready, true, __ATOMIC_RELAXED);
+    } else {
+        prazo_logf(PRAZO_LOG_ERROR, "cannot start", "%u of %u threads; lower `threads`", started,
                    g->worker_count);
-    say_listening(g, config);
-    __atomic_store_n(&g->is_ready, true, __ATOMIC_RELAXED);
+        prazo_drain_now(g);
+    }
     run_worker(g->workers[0]);
     for (unsigned i = 1; i < started; i++)
         pthread_join(g->workers[i]->thread, NULL);
-    return 0;
+    return is_complete ? 0 : 2;
 }
 
 /* Accepts half-built gateways. Rings go last: the log writes until the end. */

@@ -26,13 +26,15 @@ struct prazo_gateway {
     struct prazo_registry registry;
     struct prazo_snapshot *snapshot; /* in force; main thread only */
     struct prazo_worker **workers;   /* [0] runs on the main thread */
+    unsigned threads;                /* of the configuration at the start */
     unsigned worker_count;
     struct prazo_socket *sockets;
     size_t socket_count;
     int64_t connections; /* atomic: of clients, all threads */
     unsigned deaf_count; /* atomic: drain: threads that have closed their listeners */
     char via[16];
-    const char *path; /* the file that SIGHUP reads; NULL: none */
+    int64_t uses_pending; /* atomic: workers that have not yet taken up a reload */
+    const char *path;     /* the file that SIGHUP reads; NULL: none */
     /* main thread only: */
     struct prazo_admin *admin;
     int admin_fd, probe_fd;
@@ -49,6 +51,8 @@ struct prazo_gateway {
  * a line has been logged or printed. */
 int prazo_sockets_open(struct prazo_gateway *gateway, const struct prazo_config *config,
                        size_t **ret_map);
+/* A socket that systemd passed and that is bound to this address, or -1. */
+int prazo_sockets_inherited(const struct prazo_addr *addr);
 /* Closes those that the map does not use, or does not reach: with a count of 0 all. */
 void prazo_sockets_close_unused(struct prazo_gateway *gateway, const size_t *map, size_t count);
 void prazo_sockets_close_all(struct prazo_gateway *gateway);

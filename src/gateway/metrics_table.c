@@ -145,6 +145,10 @@ const struct metric prazo__metrics[] = {
       .scope = LISTENER(connections),
       .field = FIELD_GAUGE,
       .help = "Open connections of clients." },
+    { .name = "prazo_accept_paused_total",
+      .scope = LISTENER(accept_paused),
+      .help = "Times that accepting stopped for a moment: limits.connections was reached, or no "
+              "descriptors were left." },
     { .name = "prazo_upstream_connections",
       .type = TYPE_GAUGE,
       .scope = UPSTREAM(connections_idle),

@@ -76,7 +76,8 @@ static void read_header(struct prazo_call *call, struct reading *r, const struct
         read_via(r, v, call->worker->via);
         break;
     case PRAZO_HDR_CONTENT_TYPE:
-        call->is_grpc = prazo_str_has_prefix(v, PRAZO_STR("application/grpc"));
+        call->is_grpc = v.len >= 16 &&
+                        prazo_str_eq_nocase(prazo_str_n(v.base, 16), PRAZO_STR("application/grpc"));
         break;
     default:
         break;
@@ -207,6 +208,9 @@ enum prazo_problem prazo_call_read_request(struct prazo_call *call, const struct
         problem = prazo_call_route(call, head, ret_detail);
     if (problem == PRAZO_PROBLEM_NONE && call->route != NULL)
         problem = set_deadline(call, &r, ret_detail);
+    int64_t body_max = call->view->snapshot->config->limit_body;
+    if (problem == PRAZO_PROBLEM_NONE && body_max >= 0 && head->content_length > body_max)
+        problem = PRAZO_PROBLEM_BODY_TOO_LARGE;
     return problem;
 }
 
@@ -219,7 +223,8 @@ static void add_forwarded_for(struct prazo_call *call, const struct prazo_head *
     bool is_first = true;
 
     for (size_t i = 0; trusted && i < head->header_count; i++) {
-        if (head->headers[i].token != PRAZO_HDR_X_FORWARDED_FOR)
+        if (head->headers[i].token != PRAZO_HDR_X_FORWARDED_FOR ||
+            head->headers[i].flags & PRAZO_HDRF_NAMED)
             continue;
         prazo_head_out_raw(out, is_first ? "x-forwarded-for: " : ", ", is_first ? 17 : 2);
         prazo_head_out_raw(out, head->headers[i].value.base, head->headers[i].value.len);
@@ -234,15 +239,23 @@ static void add_forwarded_for(struct prazo_call *call, const struct prazo_head *
         prazo_head_out_raw(out, "\r\n", 2);
 }
 
+/* Does the peer's own line of this token go on? */
+static bool has_passing(const struct prazo_head *head, enum prazo_hdr token)
+{
+    const struct prazo_header *h = prazo_head_get(head, token);
+
+    return h != NULL && !(h->flags & PRAZO_HDRF_NAMED);
+}
+
 static void add_forwarded(struct prazo_call *call, const struct prazo_head *head)
 {
     struct prazo_head_out *out = &call->prefix;
     bool trusted = prazo_sx_is_trusted(call->sx);
 
     add_forwarded_for(call, head, trusted);
-    if (!trusted || prazo_head_get(head, PRAZO_HDR_X_FORWARDED_PROTO) == NULL)
+    if (!trusted || !has_passing(head, PRAZO_HDR_X_FORWARDED_PROTO))
         prazo_head_out_raw(out, "x-forwarded-proto: http\r\n", 25);
-    if ((!trusted || prazo_head_get(head, PRAZO_HDR_X_FORWARDED_HOST) == NULL) &&
+    if ((!trusted || !has_passing(head, PRAZO_HDR_X_FORWARDED_HOST)) &&
         head->authority.base != NULL)
         prazo_head_out_add(out, PRAZO_STR("x-forwarded-host"), head->authority);
 }

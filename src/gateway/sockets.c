@@ -24,8 +24,7 @@ static int inherited_count(void)
     return (int)count;
 }
 
-/* A socket passed to us that is bound to this address, or -1. */
-static int find_inherited(const struct prazo_addr *addr)
+int prazo_sockets_inherited(const struct prazo_addr *addr)
 {
     for (int fd = FIRST_INHERITED; fd < FIRST_INHERITED + inherited_count(); fd++) {
         struct prazo_addr bound;
@@ -48,7 +47,7 @@ static int add_socket(struct prazo_gateway *g, const struct prazo_config_listene
 {
     struct prazo_socket *grown =
         prazo_mem_realloc(g->sockets, (g->socket_count + 1) * sizeof *grown);
-    struct prazo_socket s = { .fd = find_inherited(&listener->addr) };
+    struct prazo_socket s = { .fd = prazo_sockets_inherited(&listener->addr) };
 
     if (grown == NULL)
         return PRAZO_E_NOMEM;

@@ -115,6 +115,7 @@ struct prazo_server_stats {
 
 struct prazo_listener_stats {
     int64_t connections; /* gauge */
+    prazo_counter accept_paused;
 };
 
 struct prazo_thread_stats {

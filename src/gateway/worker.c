@@ -48,13 +48,21 @@ static bool grow_links(struct prazo_worker *w, size_t count)
     return true;
 }
 
+/* `connections.idle` is the process's; each thread keeps its share, rounded up. */
+static size_t idle_share(const struct prazo_worker *w, const struct prazo_config_upstream *config)
+{
+    size_t threads = w->gateway->threads;
+
+    return ((size_t)config->connections_idle + threads - 1) / threads;
+}
+
 static struct prazo_link *new_link(struct prazo_worker *w, struct prazo_server_rt *server,
                                    const struct prazo_config_upstream *config)
 {
     struct prazo_link *link = prazo_mem_calloc(1, sizeof *link);
     struct prazo_upstream_stats *stats = prazo_upstream_stats_of(w, server->upstream);
     struct prazo_client_pool_options options = {
-        .idle_max = (size_t)config->connections_idle,
+        .idle_max = idle_share(w, config),
         .idle_timeout_us = config->idle_timeout_us,
         .on_closed = on_closed,
         .on_idle = on_idle,
@@ -238,6 +246,7 @@ static int open_ear(struct prazo_worker *w, size_t socket)
         .connections = &w->gateway->connections,
         .connections_limit = s->config->limit_connections,
         .open_gauge = &s->listeners[at]->thread[w->index]->connections,
+        .paused_count = &s->listeners[at]->thread[w->index]->accept_paused,
     };
     return ear->name != NULL ? prazo_server_listen(w->server, &options, &ear->listener)
                              : PRAZO_E_NOMEM;
@@ -281,7 +290,7 @@ static void update_pools(struct prazo_worker *w)
         for (size_t i = 0; i < config->server_count; i++) {
             size_t at = s->servers[u][i]->index;
             if (at < w->link_count && w->links[at] != NULL)
-                prazo_client_pool_set_limits(w->links[at]->pool, (size_t)config->connections_idle,
+                prazo_client_pool_set_limits(w->links[at]->pool, idle_share(w, config),
                                              config->idle_timeout_us);
         }
     }

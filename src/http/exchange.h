@@ -15,6 +15,7 @@
 #define PRAZO_HTTP_EXCHANGE_H
 
 #include "base/arena.h"
+#include "base/counter.h"
 #include "http/msg.h"
 #include "io/io.h"
 
@@ -156,6 +157,8 @@ struct prazo_listener_options {
     int64_t connections_limit;
     /* Counts this thread's open connections of this listener (counter.h gauge), or NULL. */
     int64_t *open_gauge;
+    /* Counts how often accepting stopped (the limit, or no descriptors), or NULL. */
+    prazo_counter *paused_count;
 };
 
 struct prazo_listener;

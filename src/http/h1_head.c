@@ -308,16 +308,57 @@ static enum prazo_problem check_framing(struct prazo_head *head)
     return PRAZO_PROBLEM_NONE;
 }
 
-/* uri-host [":" port] by its characters (RFC 3986 §3.2.2); no userinfo. */
-static bool is_authority(struct prazo_str s)
+/* Is every byte one of these, or a letter or digit? */
+static bool consists_of(struct prazo_str s, const char *others)
 {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.base[i];
-        if (!((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-              memchr("-._~!$&'()*+,;=%:[]", c, 19) != NULL))
+        bool is_alnum = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+        if (!is_alnum && strchr(others, c) == NULL)
             return false;
     }
     return s.len > 0;
+}
+
+static bool is_port(struct prazo_str s)
+{
+    int64_t port;
+
+    return s.len == 0 || (s.len <= 5 && prazo_str_to_i64(s, &port) == PRAZO_OK && port <= 65535);
+}
+
+static bool is_pct_encoded(struct prazo_str s)
+{
+    static const char hex[] = "0123456789abcdefABCDEF";
+
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.base[i] == '%' &&
+            (i + 2 >= s.len || !memchr(hex, s.base[i + 1], 22) || !memchr(hex, s.base[i + 2], 22)))
+            return false;
+    }
+    return true;
+}
+
+/* uri-host [":" port] (RFC 3986 §3.2.2): a name or IPv4 address, or an IP literal in brackets; no
+ * userinfo. */
+static bool is_authority(struct prazo_str s)
+{
+    const char *end = s.len > 0 && s.base[0] == '[' ? memchr(s.base, ']', s.len) : NULL;
+    size_t host;
+
+    if (end != NULL) {
+        host = (size_t)(end - s.base) + 1;
+        if (!consists_of(prazo_str_n(s.base + 1, host - 2), ":.-_~"))
+            return false;
+    } else {
+        const char *colon = memchr(s.base, ':', s.len);
+        host = colon != NULL ? (size_t)(colon - s.base) : s.len;
+        if (!consists_of(prazo_str_n(s.base, host), "-._~!$&'()*+,;=%") ||
+            !is_pct_encoded(prazo_str_n(s.base, host)))
+            return false;
+    }
+    return host == s.len ||
+           (s.base[host] == ':' && is_port(prazo_str_n(s.base + host + 1, s.len - host - 1)));
 }
 
 static bool check_host(struct prazo_head *head)

@@ -79,6 +79,8 @@ static void accept_later(struct prazo_listener *listener)
 {
     struct prazo_loop *loop = listener->server->loop;
 
+    if (listener->options.paused_count != NULL)
+        prazo_counter_inc(listener->options.paused_count);
     prazo_stream_watch(listener->stream, 0);
     prazo_timers_link_at(prazo_loop_timers(loop), &listener->retry,
                          prazo_loop_now_us(loop) + 100000);

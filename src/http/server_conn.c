@@ -421,13 +421,17 @@ static void on_writable(struct prazo_sx *sx)
     }
     if (sx->state == SX_LINGER) {
         prazo__sx_linger(sx);
-    } else if (sx->state == SX_BUSY && sx->must_drain_told) {
+        return;
+    }
+    if (sx->state == SX_BUSY && sx->must_drain_told) {
         sx->must_drain_told = false;
         if (!sx->is_told)
             sx->server->options.ops->on_drained(sx->owner, sx);
-    } else if (sx->state == SX_IDLE && sx->in.len > 0 && !sx->out.is_broken) {
-        use_remainder(sx); /* the next request has waited for the answer before it to leave */
     }
+    /* the next request has waited for the answer before it to leave, which may have ended just now;
+     * nothing else would start it: its bytes have been read */
+    if (sx->state != SX_CLOSED && sx->state != SX_LINGER && sx->in.len > 0 && !sx->out.is_broken)
+        use_remainder(sx);
 }
 
 /* half_close: wait, and reading is paused in the middle of the upload: its FIN is only its end. */

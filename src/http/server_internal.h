@@ -48,10 +48,11 @@ struct prazo_sx {
     bool is_keep_alive; /* the client's wish, and nothing since against it */
     bool is_head;
     bool wants_trailers;
-    bool body_done;  /* request complete */
-    bool is_paused;  /* the owner does not want more body */
-    bool has_hangup; /* the client has finished sending or is gone */
-    bool is_told;    /* on_gone was called: the owner hears nothing more */
+    bool body_done;      /* request complete */
+    bool is_paused;      /* the owner does not want more body */
+    bool has_fin_behind; /* a FIN stands behind bytes that are not read yet, and may wait */
+    bool has_hangup;     /* the client has finished sending or is gone */
+    bool is_told;        /* on_gone was called: the owner hears nothing more */
     bool is_tunnel;
     bool in_event;        /* inside on_event(): finish() leaves the next request to it */
     bool must_drain_told; /* pending was > 0: on_drained is owed */
