@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "http/client.h"
 #include "support/raw_client.h"
@@ -41,6 +42,7 @@ static struct {
     const struct scenario *scenario;
     struct prazo_loop *loop;
     struct prazo_server *server;
+    struct prazo_list exchanges; /* the owner's */
     struct prazo_client *client;
     struct prazo_client_pool *pool;
     struct prazo_timer guard;
@@ -70,6 +72,7 @@ static void end_run(enum outcome outcome)
 /* ---- the owner of the server's exchanges ---- */
 
 struct exchange {
+    struct prazo_list node; /* run.exchanges */
     struct prazo_arena_pool blocks;
     struct prazo_arena arena;
     char path[16];
@@ -81,6 +84,7 @@ static void free_exchange(struct exchange *x)
 {
     prazo_arena_reset(&x->arena);
     prazo_arena_pool_done(&x->blocks);
+    prazo_list_del(&x->node);
     free(x);
 }
 
@@ -129,6 +133,7 @@ static void *on_request(void *arg, struct prazo_sx *sx, const struct prazo_head 
     (void)arg;
     assert_non_null(x);
     run.was_asked = true;
+    prazo_list_push_back(&run.exchanges, &x->node);
     prazo_arena_pool_init(&x->blocks, 0);
     prazo_arena_init(&x->arena, &x->blocks, 65536);
     snprintf(x->path, sizeof x->path, "%.*s", (int)head->path.len, head->path.base);
@@ -417,6 +422,7 @@ static void run_once(const struct scenario *scenario)
 {
     memset(&run, 0, sizeof run);
     run.scenario = scenario;
+    prazo_list_init(&run.exchanges);
     if (prazo_loop_new(&run.loop) != PRAZO_OK) {
         run.outcome = ENDED;
         return;
@@ -435,6 +441,8 @@ static void run_once(const struct scenario *scenario)
     prazo_client_pool_close(run.pool);
     prazo_client_free(run.client);
     prazo_server_free(run.server);
+    while (!prazo_list_is_empty(&run.exchanges)) /* cut off without a call */
+        free_exchange(PRAZO_CONTAINER(run.exchanges.next, struct exchange, node));
     prazo_timers_unlink(prazo_loop_timers(run.loop), &run.guard);
     prazo_loop_free(run.loop);
 }
