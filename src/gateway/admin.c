@@ -458,7 +458,7 @@ void prazo_admin_drain(struct prazo_admin *admin)
         prazo_sx_finish(sx);
     }
     prazo_timers_unlink(prazo_loop_timers(admin->options.loop), &admin->tick);
-    prazo_server_close_idle(admin->server);
+    /* Idle connections stay: one of them may be a probe that is about to ask, and is to be told. */
 }
 
 void prazo_admin_free(struct prazo_admin *admin)

@@ -21,7 +21,7 @@ struct prazo_admin_options {
 struct prazo_admin;
 int prazo_admin_new(const struct prazo_admin_options *options, struct prazo_admin **ret_admin);
 void prazo_admin_free(struct prazo_admin *admin);
-/* Ends event streams and idle connections (shutdown). */
+/* Shutdown: ends event streams; every answer from now on ends its connection. */
 void prazo_admin_drain(struct prazo_admin *admin);
 
 #endif
