@@ -28,7 +28,8 @@ def head(*lines, status="200 OK", version="1.1"):
 @pytest.mark.parametrize("status,kind,body", [
     (422, "application/json", json.dumps({"error": "too small"}).encode()),
     (404, "application/problem+json", b'{"type":"https://shop.example/unknown","status":404}'),
-    (500, "text/html", b"<h1>boom</h1>"), (503, "text/plain", b"later"), (429, "text/plain", b"slow"),
+    (500, "text/html", b"<h1>boom</h1>"), (503, "text/plain", b"later"),
+    (429, "text/plain", b"slow"),
     (502, "application/problem+json", b'{"type":"about:blank"}'), (504, "text/plain", b""),
     (400, "text/plain", b"bad"), (599, "text/plain", b"own"),
 ])
@@ -259,7 +260,8 @@ def test_answers_arrive_byte_by_byte(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
 
     def handler(conn, _request):
-        for byte in head("transfer-encoding: chunked") + b"5\r\nhello\r\n1\r\n!\r\n0\r\nx: y\r\n\r\n":
+        body = b"5\r\nhello\r\n1\r\n!\r\n0\r\nx: y\r\n\r\n"
+        for byte in head("transfer-encoding: chunked") + body:
             conn.send(bytes([byte]))
     upstream.handler = handler
     with gateway.client() as client:
@@ -298,7 +300,8 @@ CUT = {
     "chunks without the last": (head("transfer-encoding: chunked") + chunk(b"abc") + chunk(b"de"),
                                 b"abcde"),
     "in the middle of a chunk": (head("transfer-encoding: chunked") + b"a\r\nabc", b"abc"),
-    "without the final line": (head("transfer-encoding: chunked") + chunk(b"abc") + b"0\r\n", b"abc"),
+    "without the final line": (head("transfer-encoding: chunked") + chunk(b"abc") + b"0\r\n",
+                               b"abc"),
     "40 of 100 bytes": (head("content-length: 100") + b"x" * 40, b"x" * 40),
     "head only": (head("content-length: 5"), b""),
 }

@@ -231,7 +231,8 @@ def test_fields_are_passed_on_as_they_are(gateway_factory, upstream):
 # ---- request line, target and Host ----
 
 @pytest.mark.parametrize("line", ["GET  / HTTP/1.1", "GET /  HTTP/1.1", "GET / HTTP/1.1 ",
-                                  " GET / HTTP/1.1", "GET\t/ HTTP/1.1", "GET /", "GET", "G(T / HTTP/1.1",
+                                  " GET / HTTP/1.1", "GET\t/ HTTP/1.1", "GET /", "GET",
+                                  "G(T / HTTP/1.1",
                                   "GET /a b HTTP/1.1", "GET /a#b HTTP/1.1", "GET /\xe9 HTTP/1.1",
                                   "GET /\x01 HTTP/1.1", "GET x HTTP/1.1", "GET * HTTP/1.1",
                                   "GET / HTTP/1", "GET / http/1.1", "GET / HTTP/1.1\r"])

@@ -52,7 +52,8 @@ def test_c072_hop_by_hop_fields_of_answers(gateway_factory, upstream, lines):
         answer = client.request().read_response()
         assert not names(answer) & {*HOP, "x-hop"}, answer.headers
         assert answer.header("x-stay") == "1"
-        assert client.request().read_response().status == 200  # ours stays open whatever theirs does
+        # ours stays open whatever theirs does
+        assert client.request().read_response().status == 200
 
 
 def test_c072_fields_named_of_informational_answers(gateway_factory, upstream):
@@ -69,7 +70,8 @@ def test_c072_naming_what_matters_changes_nothing(gateway_factory, upstream):
     """Framing, Host and prazo's own fields are made anew after the removal."""
     gateway = gateway_factory(upstream=upstream)
     answer = gateway.fetch(method="POST", body=b"hello", headers=[
-        ("host", "a.example"), ("connection", "content-length, host, x-deadline-ms, x-request-id, via"),
+        ("host", "a.example"),
+        ("connection", "content-length, host, x-deadline-ms, x-request-id, via"),
         ("x-request-id", "abc"), *deadline_headers(3000).items()])
     assert answer.status == 200
     request = upstream.requests[0]
@@ -127,7 +129,8 @@ def test_trailers_of_requests_never_become_headers(gateway_factory, upstream):
 
 def test_via_is_appended_to_requests(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
-    answer = gateway.fetch(headers=[("host", "h"), ("via", "1.0 a, 1.1 b (comment)"), ("Via", "2 c")])
+    answer = gateway.fetch(headers=[("host", "h"), ("via", "1.0 a, 1.1 b (comment)"),
+                                    ("Via", "2 c")])
     assert answer.status == 200
     assert answer.header("via") is None
     items = re.split(r",\s*", ", ".join(upstream.requests[0].header_all("via")))

@@ -95,7 +95,8 @@ def test_c076_continue_is_relayed(gateway_factory, upstream_factory):
 
 
 def test_c076_early_refusal_reaches_the_client(gateway_factory, upstream_factory):
-    upstream = upstream_factory(lambda conn, request: conn.respond(401, b"who are you?"), early=True)
+    upstream = upstream_factory(lambda conn, request: conn.respond(401, b"who are you?"),
+                                early=True)
     gateway = gateway_factory(upstream=upstream)
     with gateway.client() as client:
         with Stopwatch() as watch:
@@ -179,7 +180,8 @@ def test_c077_early_413_while_the_upload_runs(gateway_factory, upstream_factory)
 
 def test_c077_the_connection_ends_in_stages(gateway_factory, upstream_factory):
     """After the answer FIN; what still comes is discarded, so that no RST eats the answer."""
-    upstream = upstream_factory(lambda conn, request: conn.respond(413, b"no", close=True), early=True)
+    upstream = upstream_factory(lambda conn, request: conn.respond(413, b"no", close=True),
+                                early=True)
     gateway = gateway_factory(upstream=upstream)
     with gateway.client() as client:
         client.request("POST", headers={"content-length": 200_000})
@@ -193,7 +195,8 @@ def test_c077_the_connection_ends_in_stages(gateway_factory, upstream_factory):
 
 
 def test_c077_an_early_answer_to_chunks(gateway_factory, upstream_factory):
-    upstream = upstream_factory(lambda conn, request: conn.respond(403, b"no", close=True), early=True)
+    upstream = upstream_factory(lambda conn, request: conn.respond(403, b"no", close=True),
+                                early=True)
     gateway = gateway_factory(upstream=upstream)
     with gateway.client() as client:
         client.request("POST", headers={"transfer-encoding": "chunked"})

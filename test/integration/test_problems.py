@@ -286,8 +286,8 @@ def test_grpc_callers_get_a_grpc_status(gateway_factory, upstream, handler, head
     upstream.handler = handler
     if handler is None:
         upstream.stop_listening()
-    answer = gateway.fetch("/a.B/C", "POST", {"content-type": "application/grpc+proto", **headers()},
-                           b"\0\0\0\0\0")
+    answer = gateway.fetch("/a.B/C", "POST", {"content-type": "application/grpc+proto",
+                                              **headers()}, b"\0\0\0\0\0")
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("grpc-status") == status
     assert answer.header("grpc-message")
@@ -297,7 +297,8 @@ def test_grpc_callers_get_a_grpc_status(gateway_factory, upstream, handler, head
 
 def test_grpc_calls_carry_their_timeout_on(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
-    gateway.fetch("/a.B/C", "POST", {"content-type": "application/grpc", "grpc-timeout": "2S"}, b"x")
+    gateway.fetch("/a.B/C", "POST", {"content-type": "application/grpc", "grpc-timeout": "2S"},
+                  b"x")
     match = re.fullmatch(r"(\d{1,8})([HMSmun])", upstream.requests[0].header("grpc-timeout"))
     unit = {"H": 3.6e9, "M": 6e7, "S": 1e6, "m": 1e3, "u": 1, "n": 1e-3}[match[2]]
     assert 1_000_000 < int(match[1]) * unit < 2_000_000
