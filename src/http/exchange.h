@@ -83,8 +83,8 @@ int64_t prazo_sx_began_us(const struct prazo_sx *sx);
 int64_t prazo_sx_waited_us(const struct prazo_sx *sx);
 struct prazo_loop *prazo_sx_loop(const struct prazo_sx *sx);
 
-/* 1xx answer; dropped for HTTP/1.0 clients. */
-void prazo_sx_send_informational(struct prazo_sx *sx, int status, struct prazo_head_out *headers);
+/* 1xx answer; dropped for HTTP/1.0 clients. PRAZO_E_NOMEM: not sent, which a 101 has to mind. */
+int prazo_sx_send_informational(struct prazo_sx *sx, int status, struct prazo_head_out *headers);
 /* The final answer's head. length: >= 0 exact, -1 unknown (chunks for 1.1, until close for 1.0).
  * has_body false for answers that have none whatever length says (HEAD, 204, 304: `length` is then
  * announced if >= 0). The head_out's memory must stay valid until the flush. PRAZO_E_NOMEM. */

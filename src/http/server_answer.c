@@ -76,15 +76,18 @@ void prazo_sx_close_after(struct prazo_sx *sx)
 
 /* ---- answering ---- */
 
-void prazo_sx_send_informational(struct prazo_sx *sx, int status, struct prazo_head_out *headers)
+int prazo_sx_send_informational(struct prazo_sx *sx, int status, struct prazo_head_out *headers)
 {
     if (sx->minor == 0)
-        return;
+        return PRAZO_OK;
     if (status == 101)
         prazo_head_out_add(headers, PRAZO_STR("connection"), PRAZO_STR("upgrade"));
     prazo_head_out_raw(headers, "\r\n", 2);
     struct prazo_str head = prazo__head_out_answer(headers, status, (struct prazo_str){ NULL, 0 });
+    if (head.base == NULL)
+        return PRAZO_E_NOMEM;
     prazo_out_add(&sx->out, sx->stream, head.base, head.len);
+    return PRAZO_OK;
 }
 
 static void add_length(struct prazo_head_out *headers, int64_t length)

@@ -115,7 +115,7 @@ static void send_continue(struct demo *demo, struct prazo_sx *sx)
     struct prazo_head_out none;
     prazo_arena_init(&arena, &demo->arenas, PRAZO_ARENA_BLOCK_BYTES);
     prazo_head_out_init(&none, &arena, 64);
-    prazo_sx_send_informational(sx, 100, &none);
+    (void)prazo_sx_send_informational(sx, 100, &none);
     prazo_sx_flush(sx);
     prazo_arena_reset(&arena);
 }

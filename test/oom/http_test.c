@@ -113,8 +113,7 @@ static bool send_head(struct exchange *x, struct prazo_sx *sx, int status, int64
     prazo_head_out_add(&out, PRAZO_STR("x-filler"), prazo_str_n(big, 3000)); /* makes it grow */
     if (status == 101) {
         prazo_head_out_add(&out, PRAZO_STR("upgrade"), PRAZO_STR("echo"));
-        prazo_sx_send_informational(sx, status, &out);
-        return !out.failed;
+        return prazo_sx_send_informational(sx, status, &out) == PRAZO_OK;
     }
     return prazo_sx_send_head(sx, status, (struct prazo_str){ NULL, 0 }, &out, length, true) ==
            PRAZO_OK;
