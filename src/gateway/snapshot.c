@@ -225,14 +225,14 @@ void prazo_snapshot_apply(struct prazo_registry *r, struct prazo_snapshot *snaps
         struct prazo_server_rt **servers = prazo_mem_alloc(bytes);
         struct prazo_server_rt **old = upstream->servers;
 
-        if (servers == NULL)
-            continue; /* ejection goes on counting the old ones */
-        memcpy(servers, snapshot->servers[u], bytes);
-        pthread_mutex_lock(&upstream->lock);
-        upstream->servers = servers;
-        upstream->server_count = config->server_count;
-        pthread_mutex_unlock(&upstream->lock);
-        prazo_mem_free(old);
+        if (servers != NULL) { /* else ejection goes on counting the old ones */
+            memcpy(servers, snapshot->servers[u], bytes);
+            pthread_mutex_lock(&upstream->lock);
+            upstream->servers = servers;
+            upstream->server_count = config->server_count;
+            pthread_mutex_unlock(&upstream->lock);
+            prazo_mem_free(old);
+        }
         __atomic_store_n(&upstream->connections_max, config->connections_max, __ATOMIC_RELAXED);
         prazo_upstream_wake_next(upstream);
     }

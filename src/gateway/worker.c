@@ -225,6 +225,13 @@ static size_t sending_max(const struct prazo_config *config)
     return (size_t)config->limit_replay_body + 2 * PRAZO_READ_BUFFER_BYTES;
 }
 
+static void free_ear(struct prazo_ear *ear)
+{
+    if (ear != NULL)
+        prazo_mem_free(ear->name);
+    prazo_mem_free(ear);
+}
+
 static int open_ear(struct prazo_worker *w, size_t socket)
 {
     struct prazo_snapshot *s = w->view->snapshot;
@@ -236,7 +243,6 @@ static int open_ear(struct prazo_worker *w, size_t socket)
     ear->worker = w;
     ear->socket = socket;
     ear->name = prazo_mem_strdup(s->config->listeners[at].name);
-    w->ears[socket] = ear;
     struct prazo_listener_options options = {
         .fd = w->gateway->sockets[socket].fd,
         .listener_arg = ear,
@@ -248,8 +254,13 @@ static int open_ear(struct prazo_worker *w, size_t socket)
         .open_gauge = &s->listeners[at]->thread[w->index]->connections,
         .paused_count = &s->listeners[at]->thread[w->index]->accept_paused,
     };
-    return ear->name != NULL ? prazo_server_listen(w->server, &options, &ear->listener)
-                             : PRAZO_E_NOMEM;
+    int err = ear->name != NULL ? prazo_server_listen(w->server, &options, &ear->listener)
+                                : PRAZO_E_NOMEM;
+    if (err == PRAZO_OK)
+        w->ears[socket] = ear;
+    else
+        free_ear(ear); /* the next reload tries again */
+    return err;
 }
 
 /* Opens an ear at each socket of the snapshot, closes those of sockets that are no more. */
@@ -429,11 +440,8 @@ void prazo_worker_free(struct prazo_worker *w)
     prazo_server_free(w->server);
     free_links(w);
     prazo_client_free(w->client);
-    for (size_t i = 0; i < w->ear_count; i++) {
-        if (w->ears[i] != NULL)
-            prazo_mem_free(w->ears[i]->name);
-        prazo_mem_free(w->ears[i]);
-    }
+    for (size_t i = 0; i < w->ear_count; i++)
+        free_ear(w->ears[i]);
     prazo_mem_free(w->ears);
     prazo_loop_free(w->loop); /* with it the grants on their way to those who leave */
     prazo_calls_free_leaving(w);
