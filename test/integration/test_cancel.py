@@ -4,6 +4,7 @@
 import contextlib
 import os
 import random
+import re
 import threading
 import time
 
@@ -154,19 +155,19 @@ def test_client_leaves_during_its_upload(gateway_factory, upstream_factory, leav
 
 def lies_unread(gateway, client):
     """True if the client's bytes are in the gateway's machine and nobody takes them for a while."""
-    ports = [f"{int(address.rsplit(':', 1)[1]):04X}"
-             for address in (gateway.address, "x:%d" % client.sock.getsockname()[1])]
+    ports = (int(gateway.address.rsplit(":", 1)[1]), client.sock.getsockname()[1])
+    line = re.compile(r"0100007F:%04X 0100007F:%04X 01 \w+:(\w+)" % ports)
 
     def unread():
         with open("/proc/net/tcp", encoding="ascii") as table:
-            lines = [line.split() for line in table]
-        return next((int(line[4].split(":")[1], 16) for line in lines
-                     if line[1].endswith(f":{ports[0]}") and line[2].endswith(f":{ports[1]}")), 0)
+            found = line.search(table.read())
+        return int(found[1], 16) if found else 0
     first = unread()
     end = time.monotonic() + 0.1
     while time.monotonic() < end:
         if first == 0 or unread() != first:
             return False
+        time.sleep(0.01)
     return True
 
 
@@ -178,12 +179,13 @@ def test_client_leaves_while_its_upload_is_held_up(gateway_factory, upstream_fac
 
     def handler(conn, _request):
         conn.pause_reading()
-        go_on.wait(5)
+        go_on.wait(20)
         conn.resume_reading()
         conn.wait_for_close()
         conn.close()
-    upstream = upstream_factory(early=True, handler=handler, rcvbuf=4096)
-    gateway = gateway_factory(upstream=upstream)
+    # A Unix socket holds little; TCP would take megabytes before it says stop.
+    upstream = upstream_factory(early=True, handler=handler, family="unix")
+    gateway = gateway_factory(upstream=upstream, deadline="60s")
     client = gateway.client()
     client.request("POST", "/", {"content-length": 1 << 30})
     upstream.wait_for_requests(1)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from support import (NameServer, Stopwatch, deadline_headers, free_address, release_address,
+from support import (SLACK, NameServer, Stopwatch, deadline_headers, free_address, release_address,
                      wait_until)
 from support.net import port_of
 
@@ -65,7 +65,7 @@ def test_c095_resolver_that_never_answers_holds_to_the_deadline(gateway_factory,
         client.close()
     assert {answer.problem for answer in answers} == {"deadline-exceeded"}
     watch.assert_between(280, 600)
-    assert not errors and max(slowest) < 150
+    assert not errors and max(slowest) < 150 * SLACK
     assert len(black_hole.queries) <= 20  # one look-up for all of them, a few tries of it
     assert gateway.threads() <= 3
     with Stopwatch() as watch:
