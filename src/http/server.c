@@ -232,8 +232,8 @@ void prazo_server_close_idle(struct prazo_server *server)
         node = node->next;
         if (sx->state == SX_IDLE && sx->out.pending.len > 0)
             prazo__sx_linger(sx); /* its last answer is still on its way to a slow client */
-        else if (sx->state == SX_IDLE)
-            prazo__sx_close(sx, false);
+        else if (sx->state == SX_IDLE && prazo_stream_unread(sx->stream) == 0)
+            prazo__sx_close(sx, false); /* not one whose next request has just come */
     }
 }
 
