@@ -195,6 +195,8 @@ static size_t take_head(struct prazo_sx *sx, char *data, size_t len)
         skipped += 2; /* empty lines before a request line are ignored (RFC 9112 §2.2) */
     if (skipped > 0)
         return skipped;
+    if (sx->state == SX_IDLE && len == 1 && data[0] == '\r')
+        return 0; /* half of such a line: no request has begun */
     size_t end = prazo_h1_head_end(data, len, &sx->scan);
     size_t seen = end > 0 ? end : len;
     const char *eol =
