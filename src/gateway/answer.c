@@ -52,9 +52,12 @@ static void add_result(const struct prazo_call *call, struct prazo_head_out *out
 
 void prazo_call_send_informational(struct prazo_call *call, const struct prazo_head *head)
 {
+    size_t max = (size_t)call->view->snapshot->config->limit_headers;
+    struct prazo_arena arena; /* not the call's, which sixteen large heads would use up */
     struct prazo_head_out out;
 
-    prazo_head_out_init(&out, &call->arena, 256);
+    prazo_arena_init(&arena, &call->worker->arenas, PRAZO_HEAD_ARENA_BYTES(max));
+    prazo_head_out_init(&out, &arena, 1024);
     add_passed(&out, head);
     if (head->status == 101) {
         prazo_head_out_add(&out, PRAZO_STR("upgrade"), call->upgrade);
@@ -62,6 +65,8 @@ void prazo_call_send_informational(struct prazo_call *call, const struct prazo_h
     }
     if (!out.failed)
         prazo_sx_send_informational(call->sx, head->status, &out);
+    prazo_sx_flush(call->sx);
+    prazo_arena_reset(&arena);
 }
 
 bool prazo_call_send_head(struct prazo_call *call, const struct prazo_head *head)
@@ -150,6 +155,8 @@ static void send_problem(struct prazo_call *call, const struct prazo_problem_doc
 
     if (call->body != PRAZO_BODY_NONE && !prazo_sx_is_body_complete(sx))
         prazo_sx_close_after(sx); /* nobody waits for the rest of the upload: say so */
+    if (call->method_id == PRAZO_METHOD_CONNECT)
+        prazo_sx_close_after(sx); /* what follows may be meant for the tunnel: no requests */
     prazo_head_out_init(&out, &call->arena, 512);
     add_own(call, &out, doc);
     call->sx = NULL;

@@ -12,8 +12,6 @@
 #include "gateway/attempt.h"
 #include "prazo/deadline.h"
 
-#define ARENA_BYTES_MAX (512u * 1024u) /* heads of the largest allowed size, several times */
-
 static void on_timer(struct prazo_timer *timer, int64_t now_us);
 
 #define TO(s) (1u << (s))
@@ -268,7 +266,6 @@ void prazo_call_on_connected(struct prazo_call *call)
 void prazo_call_on_informational(struct prazo_call *call, const struct prazo_head *head)
 {
     prazo_call_send_informational(call, head);
-    prazo_sx_flush(call->sx);
 }
 
 static bool is_event_stream(const struct prazo_head *head)
@@ -409,7 +406,8 @@ static struct prazo_call *new_call(struct prazo_worker *w, struct prazo_sx *sx)
     call->arrived_us = prazo_loop_now_us(w->loop);
     call->timer.cb = on_timer;
     call->state = CALL_QUEUED;
-    prazo_arena_init(&call->arena, &w->arenas, ARENA_BYTES_MAX);
+    size_t head_max = (size_t)w->view->snapshot->config->limit_headers;
+    prazo_arena_init(&call->arena, &w->arenas, 2 * PRAZO_HEAD_ARENA_BYTES(head_max));
     prazo_list_push_back(&w->active, &call->node);
     return call;
 }

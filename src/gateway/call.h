@@ -28,6 +28,9 @@ enum prazo_call_state {
 
 struct prazo_attempt;
 
+/* Memory to build a head of this size and our own lines: it grows by doubling, and what it has
+ * grown out of stays. A call has the request's and the answer's. */
+#define PRAZO_HEAD_ARENA_BYTES(head_bytes) (65536u + 8u * (head_bytes))
 #define PRAZO_ALLOW_BYTES_MAX 128u
 
 struct prazo_call {

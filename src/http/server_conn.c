@@ -308,7 +308,9 @@ static size_t consume(struct prazo_sx *sx, char *data, size_t len)
 void prazo__sx_watch(struct prazo_sx *sx)
 {
     unsigned events = prazo_stream_watched(sx->stream) & (unsigned)PRAZO_STREAM_WRITABLE;
-    bool is_full = sx->in.len >= PRAZO_READ_BUFFER_BYTES;
+    /* part of a head or of a trailer section has its own bound, and only grows whole by reading */
+    bool is_waiting = sx->state == SX_IDLE || (sx->state == SX_BUSY && sx->body_done);
+    bool is_full = is_waiting && sx->in.len >= PRAZO_READ_BUFFER_BYTES;
 
     if (!sx->has_hangup) {
         events |= sx->has_fin_behind ? 0u : PRAZO_STREAM_HANGUP;
