@@ -421,7 +421,8 @@ def test_c010_deadline_covers_a_slow_upload(gateway_factory, upstream_factory):
 
 def test_deadline_of_a_head_leaves_the_body_to_the_stream_bounds(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, routes=[
-        {"path": "/*", "deadline": {"max": "300ms", "covers": "head"}, "stream": {"idle": "400ms"}}])
+        {"path": "/*", "deadline": {"max": "300ms", "covers": "head"},
+         "stream": {"idle": "400ms"}}])
     sent = []
 
     def handler(conn, _request):

@@ -245,11 +245,12 @@ class Leaver(threading.Thread):
 
 
 def run_load(gateway, count):
-    """wrk over keep-alive connections until that many requests were counted, with leavers beside."""
+    """wrk over keep-alive connections until that many requests were counted, leavers beside it."""
     over = threading.Event()
     leavers = [Leaver(gateway, seed, over) for seed in range(3)]
     before = gateway.metric("prazo_requests_total")
-    load = subprocess.Popen(["wrk", "-t", "1", "-c", "32", "-d", "3600", f"http://{gateway.address}/"],
+    load = subprocess.Popen(["wrk", "-t", "1", "-c", "32", "-d", "3600",
+                             f"http://{gateway.address}/"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for leaver in leavers:
@@ -270,7 +271,8 @@ def run_load(gateway, count):
 def test_memory_and_descriptors_come_back(gateway_factory, demo_factory):
     demo = demo_factory(workers=50, service="0ms")
     gateway = gateway_factory(upstream=demo, log={"requests": "none"}, deadline="2s",
-                              app={"abandon_wait": "100ms", "connections": {"idle_timeout": "100ms"}})
+                              app={"abandon_wait": "100ms",
+                                   "connections": {"idle_timeout": "100ms"}})
     idle_fds = gateway.fds()
     run_load(gateway, REQUESTS // 5)  # pools and caches reach their size
     gateway.wait_metric("prazo_upstream_connections", 0)

@@ -193,7 +193,8 @@ def test_answers_do_not_eject(gateway_factory, upstream_factory):
 
 def test_last_server_is_never_ejected(gateway_factory, upstream_factory):
     only = upstream_factory(reset)
-    gateway = gateway_factory(upstream=only, app={"eject": {"after": 1, "for": "60s", "most": "100%"}})
+    gateway = gateway_factory(upstream=only,
+                              app={"eject": {"after": 1, "for": "60s", "most": "100%"}})
     for _ in range(10):
         assert gateway.fetch().problem == "upstream-reset"
     only.handler = 200

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The same gateway with four threads: limits and counts belong to the process (contract 7). Also run
-against a build with the thread sanitizer."""
+"""The same gateway with four threads: limits and counts belong to the process (contract 7). Also
+run against a build with the thread sanitizer."""
 
 import contextlib
 import random

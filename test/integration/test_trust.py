@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who is believed what: listen.trust, and the headers that prazo writes itself (contract 2.1, 2.3)."""
+"""Who is believed what: listen.trust, and headers that prazo writes itself (contract 2.1, 2.3)."""
 
 import re
 
