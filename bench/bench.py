@@ -11,6 +11,7 @@ and system time for one proxied request; rounds are interleaved, so that a noisy
 import argparse
 import contextlib
 import re
+import resource
 import socket
 import statistics
 import subprocess
@@ -20,7 +21,7 @@ import time
 from peers import HERE, PEERS, Peer
 
 CONNECTIONS = 64
-IDLE_CONNECTIONS = 2000
+IDLE_CONNECTIONS = 10000
 RATE = 5000
 
 
@@ -88,21 +89,25 @@ def log(args):
 
 def latency(args):
     """Open loop: requests are due at fixed times, so that a stall is seen by all that were due."""
-    half, tail = {n: [] for n in args.peers}, {n: [] for n in args.peers}
+    names = [*args.peers, "direct"]
+    half, tail = {n: [] for n in names}, {n: [] for n in names}
     clients = 50
-    with peers(args.peers) as started:
+    with Peer("upstream") as upstream, contextlib.ExitStack() as stack:
+        started = [stack.enter_context(Peer(name, upstream.port)) for name in args.peers]
         for _ in range(args.rounds):
-            for peer in started:
+            for name, peer in [*zip(args.peers, started), ("direct", upstream)]:
                 record = peer.dir / "h2load.tsv"
                 record.unlink(missing_ok=True)
                 subprocess.run(["h2load", "--h1", "-c", str(clients), "--rps", str(RATE // clients),
                                 "-n", str(RATE * args.seconds), "--log-file", str(record),
                                 f"http://127.0.0.1:{peer.port}/small"], check=True, capture_output=True)
                 times = [int(line.split("\t")[2]) for line in record.read_text().splitlines()]
-                half[peer.name].append(percentile(times, 0.5))
-                tail[peer.name].append(percentile(times, 0.99))
-    table(f"latency at {RATE} requests/s, p50", "µs", half)
-    table(f"latency at {RATE} requests/s, p99", "µs", tail)
+                half[name].append(percentile(times, 0.5))
+                tail[name].append(percentile(times, 0.99))
+    for share, seen in (("p50", half), ("p99", tail)):
+        floor = seen.pop("direct")
+        table(f"latency at {RATE} requests/s, {share}", "µs", seen)
+        print(f"  direct   {statistics.median(floor):9.2f}  without any proxy")
 
 
 def exchange(conn):
@@ -115,17 +120,25 @@ def exchange(conn):
         got += data
 
 
+def raise_nofile():
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def memory(args):
     """Growth for connections that have had one request each and now stay open."""
-    results = {}
+    results, idle = {}, {}
+    raise_nofile()
     for name in args.peers:
         with peers([name]) as (peer,), contextlib.ExitStack() as stack:
+            idle[name] = [peer.rss_bytes() / 1048576]
             with socket.create_connection(("127.0.0.1", peer.port)) as conn:
                 exchange(conn)
             before = peer.rss_bytes()
             for _ in range(IDLE_CONNECTIONS):
                 exchange(stack.enter_context(socket.create_connection(("127.0.0.1", peer.port))))
             results[name] = [(peer.rss_bytes() - before) / IDLE_CONNECTIONS / 1024]
+    table("resident memory, idle", "MiB", idle)
     table(f"memory of an idle connection, {IDLE_CONNECTIONS} open", "KiB", results)
 
 
@@ -190,7 +203,7 @@ def fin(args):
     for name in args.peers:
         watcher, times = Watcher(), []
         with Peer(name, watcher.port) as peer:
-            for _ in range(100):
+            for _ in range(300):
                 conn = socket.create_connection(("127.0.0.1", peer.port))
                 conn.sendall(b"GET /hang HTTP/1.1\r\nHost: bench\r\n\r\n")
                 if not watcher.arrived.acquire(timeout=5):
@@ -207,6 +220,8 @@ def fin(args):
             print(f"\n{name} does not pass a client's hang-up on within 2 s")
     if results:
         table("hang-up passed on to the upstream", "µs", results)
+        table("hang-up passed on to the upstream, p99", "µs",
+              {name: [percentile(times, 0.99)] for name, times in results.items()})
 
 
 ALL = {f.__name__: f for f in (small, big, post, log, latency, memory, syscalls, fin)}
