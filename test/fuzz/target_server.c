@@ -252,10 +252,11 @@ static void open_house(void)
         .pending_bytes_max = 65536,
     };
     struct prazo_listener_options listener = { 0 };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int fd;
 
     if (house.loop != NULL)
         return;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     /* abstract, so that nothing is left behind */
     house.addr.sun_family = AF_UNIX;
     snprintf(house.addr.sun_path + 1, sizeof house.addr.sun_path - 1, "prazo-fuzz-%d", getpid());
