@@ -144,6 +144,7 @@ def test_probe_port_has_three_pages_for_any_name(gateway_factory, upstream, addr
 
 # ---- metrics ----
 
+# C089
 def test_c089_random_requests_make_no_series(gateway):
     before = gateway.admin("/metrics").text
     series = set(gateway.metrics())

@@ -29,6 +29,7 @@ leaving = pytest.mark.parametrize("leave", LEAVE, ids=["close", "reset", "half_c
 
 # ---- waiting for the answer ----
 
+# C011
 @leaving
 def test_c011_client_leaves_while_the_upstream_works(gateway_factory, upstream, leave):
     gateway = gateway_factory(upstream=upstream)
@@ -248,6 +249,7 @@ def test_client_leaves_that_does_not_read_its_answer(gateway_factory, upstream, 
 
 # ---- in the queue ----
 
+# C012
 @leaving
 def test_c012_client_gone_before_its_queued_request_started(gateway_factory, upstream, leave):
     gateway = gateway_factory(upstream=upstream, app={"connections": {"max": 1}})
@@ -292,6 +294,7 @@ def test_queued_request_is_answered_the_moment_it_expires(gateway_factory, upstr
 
 # ---- work that must not be cancelled ----
 
+# C013
 def test_c013_marked_route_finishes_the_other_is_cancelled(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, routes=[
         {"path": "/write", "on_abandon": "finish"}, {"path": "/*"}])
@@ -316,6 +319,7 @@ def test_c013_marked_route_finishes_the_other_is_cancelled(gateway_factory, upst
     assert len(upstream.connections) == 2  # it was used again, for it is in good order
 
 
+# C013
 def test_c013_marked_route_runs_within_a_limit(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream,
                               app={"on_abandon": "finish", "finish_timeout": "300ms"})
@@ -330,6 +334,7 @@ def test_c013_marked_route_runs_within_a_limit(gateway_factory, upstream):
     gateway.wait_metric("prazo_in_flight", 0)
 
 
+# C013
 def test_c013_half_an_upload_cannot_be_finished(gateway_factory, upstream_factory):
     upstream = upstream_factory(early=True, handler=lambda conn, request: conn.read_body(request))
     gateway = gateway_factory(upstream=upstream, app={"on_abandon": "finish"})
@@ -363,6 +368,7 @@ def leave_at_random(gateway, draw, count):
         draw.choice((RawClient.close, RawClient.reset))(clients[index])
 
 
+# C014
 def test_c014_mass_cancellation_does_not_eat_the_pool(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, app={"connections": {"max": 2}})
     draw = random.Random(14)
@@ -391,6 +397,7 @@ def test_c014_mass_cancellation_does_not_eat_the_pool(gateway_factory, upstream)
 
 # ---- pipelined requests ----
 
+# C015
 def test_c015_watching_does_not_swallow_the_next_request(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     let_go = threading.Event()
@@ -406,6 +413,7 @@ def test_c015_watching_does_not_swallow_the_next_request(gateway_factory, upstre
         assert [client.read_response().text for _ in range(2)] == ["/a", "/b"]
 
 
+# C015
 def test_c015_next_request_may_come_in_any_pieces(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     second = b"POST /b HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nxyz"

@@ -37,6 +37,7 @@ def assert_expired_on_arrival(gateway, upstream, headers):
 
 # ---- reading: plausible or not ----
 
+# C001
 @pytest.mark.parametrize("left_ms, skewed", [(-400 * DAY_MS, 1), (-50, 0)])
 def test_c001_past_deadline_is_answered_at_once(gateway_factory, upstream, left_ms, skewed):
     gateway = gateway_factory(upstream=upstream)
@@ -44,6 +45,7 @@ def test_c001_past_deadline_is_answered_at_once(gateway_factory, upstream, left_
     assert gateway.metric("prazo_clock_skew_total") == skewed
 
 
+# C001
 def test_c001_far_future_is_capped_and_counted_as_skew(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, deadline="2s")
     assert gateway.fetch(headers={"x-deadline-ms": now_ms() + 400 * DAY_MS}).status == 200
@@ -51,6 +53,7 @@ def test_c001_far_future_is_capped_and_counted_as_skew(gateway_factory, upstream
     assert gateway.metric("prazo_clock_skew_total") == 1
 
 
+# C001
 @pytest.mark.parametrize("clock_error_ms", [-400 * DAY_MS, -10_000, 10_000, 400 * DAY_MS])
 def test_c001_wrong_clock_of_the_sender_neither_kills_nor_frees(gateway_factory, upstream,
                                                                clock_error_ms):
@@ -90,6 +93,7 @@ def test_time_that_bytes_lay_unread_is_no_clock_error(gateway_factory, upstream)
 HUGE = ["9223372036854775807", "99999999999999999999", "253402300799999", "99999999999999"]
 
 
+# C002
 @pytest.mark.parametrize("value", HUGE)
 def test_c002_huge_values_neither_wrap_nor_lift_the_limit(gateway_factory, upstream, value):
     gateway = gateway_factory(upstream=upstream, deadline="2s")
@@ -103,6 +107,7 @@ MALFORMED = ["-1", "abc", "Infinity", "", "1e12", "12 34", "+1767323045000", "50
              "1767323 45000"]
 
 
+# C003
 @pytest.mark.parametrize("value", MALFORMED)
 def test_c003_malformed_is_as_if_absent(gateway_factory, upstream, value):
     gateway = gateway_factory(upstream=upstream, deadline="2s")
@@ -114,6 +119,7 @@ def test_c003_malformed_is_as_if_absent(gateway_factory, upstream, value):
     assert gateway.metric("prazo_deadline_malformed_total") == 1
 
 
+# C003
 @pytest.mark.parametrize("value", MALFORMED)
 def test_c003_malformed_can_be_refused(gateway_factory, upstream, value):
     gateway = gateway_factory(upstream=upstream, deadline={"malformed": "reject"})
@@ -123,6 +129,7 @@ def test_c003_malformed_can_be_refused(gateway_factory, upstream, value):
     assert gateway.metric("prazo_deadline_malformed_total") == 1
 
 
+# C003
 def test_c003_malformed_request_does_not_run_without_a_limit(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, deadline="300ms")
     upstream.handler = hold
@@ -281,6 +288,7 @@ def test_timeout_for_others_is_not_passed_on(gateway_factory, upstream):
 
 # ---- enforcement ----
 
+# C005
 def test_c005_deadline_is_enforced(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     upstream.handler = hold  # for longer than 5 s
@@ -312,6 +320,7 @@ def test_expired_request_says_what_may_have_happened(gateway_factory, upstream, 
         assert (answer.json["outcome"], answer.json["retry"]) == (outcome, retry)
 
 
+# C008
 def test_c008_expiry_client_and_upstream_are_told_apart(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
 
@@ -352,6 +361,7 @@ def drip(conn, data, seconds=0.1):
             return
 
 
+# C009
 def test_c009_dripped_head_ends_at_the_deadline(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, app={"read_timeout": "500ms"})
     upstream.handler = lambda conn, _: drip(conn, b"HTTP/1.1 200 OK\r\nx-long: " + b"a" * 200)
@@ -361,6 +371,7 @@ def test_c009_dripped_head_ends_at_the_deadline(gateway_factory, upstream):
     assert (answer.status, answer.problem) == (504, "deadline-exceeded")
 
 
+# C009
 @pytest.mark.parametrize("framing", [b"content-length: 200", b"transfer-encoding: chunked"])
 def test_c009_dripped_body_is_cut_at_the_deadline(gateway_factory, upstream, framing):
     gateway = gateway_factory(upstream=upstream, app={"read_timeout": "500ms"})
@@ -401,6 +412,7 @@ def test_silence_is_bounded_by_read_timeout(gateway_factory, upstream, begun):
     assert gateway.metric("prazo_attempts_total", result="timeout") == 1
 
 
+# C010
 def test_c010_deadline_covers_a_slow_upload(gateway_factory, upstream_factory):
     upstream = upstream_factory(early=True, handler=lambda conn, request: conn.read_body(request))
     gateway = gateway_factory(upstream=upstream)
@@ -443,6 +455,7 @@ def test_deadline_of_a_head_leaves_the_body_to_the_stream_bounds(gateway_factory
 
 # ---- long ones ----
 
+# C094
 def test_c094_long_deadlines_do_not_fire_at_once(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, deadline={"max": "720h"})
     let_go = threading.Event()

@@ -100,6 +100,7 @@ def test_caller_that_leaves_is_cancelled(demo_factory):
     last.close()
 
 
+# C011
 def test_c011_ignored_hang_up_makes_an_orphan(demo_factory):
     """The service that the cascade needs: it works on, and answers whoever still reads."""
     demo = demo_factory(workers=1, service="1h", ignore_cancel=True)

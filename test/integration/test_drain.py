@@ -66,6 +66,7 @@ class KeepAliveClient(threading.Thread):
             self.error = error
 
 
+# C092
 def test_c092_rolling_restart_is_not_noticed(gateway_factory, upstream):
     shutdown = {"delay": "1s", "drain": "5s"}
     gateway = gateway_factory(upstream=upstream, shutdown=shutdown)

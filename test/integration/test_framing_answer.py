@@ -25,6 +25,7 @@ def head(*lines, status="200 OK", version="1.1"):
 
 # ---- the upstream's own errors ----
 
+# C061
 @pytest.mark.parametrize("status,kind,body", [
     (422, "application/json", json.dumps({"error": "too small"}).encode()),
     (404, "application/problem+json", b'{"type":"https://shop.example/unknown","status":404}'),
@@ -44,6 +45,7 @@ def test_c061_errors_of_the_upstream_pass(gateway_factory, upstream, status, kin
         assert answer.header("x-request-id")
 
 
+# C061
 def test_c061_large_errors_are_streamed(gateway_factory, upstream):
     body = os.urandom(1 << 20) * 5
     first_seen = threading.Event()
@@ -118,6 +120,7 @@ def test_c063_malformed_answers_are_502(gateway_factory, upstream, answer):
     assert gateway.metric("prazo_attempts_total", result="invalid") == 1
 
 
+# C063
 def test_c063_equal_lengths_become_one(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     upstream.handler = head("content-length: 5", "content-length: 5") + b"hello"
@@ -125,6 +128,7 @@ def test_c063_equal_lengths_become_one(gateway_factory, upstream):
     assert (answer.header("content-length"), answer.body) == ("5", b"hello")
 
 
+# C064
 @pytest.mark.parametrize("body", [b"5\nhello\r\n0\r\n\r\n", b"+5\r\nhello\r\n0\r\n\r\n",
                                   b"0x5\r\nhello\r\n0\r\n\r\n", b"5\r\nhello!\r\n0\r\n\r\n",
                                   b"5\r\nhello\r\n0\r\nX : y\r\n\r\n", b"5 \r\nhello\r\n0\r\n\r\n"])
@@ -140,6 +144,7 @@ def test_c064_bad_chunks_from_the_upstream_end_visibly(gateway_factory, upstream
     upstream.connections[0].wait_for_close()
 
 
+# C068
 def test_c068_header_flood_from_the_upstream(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     gateway.fetch()
@@ -185,6 +190,7 @@ def test_chunk_extensions_stay_behind(gateway_factory, upstream):
     assert gateway.fetch().body == b"hello"
 
 
+# C070
 def test_c070_http_1_0_client_gets_no_chunks(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
 
@@ -205,6 +211,7 @@ def test_c070_http_1_0_client_gets_no_chunks(gateway_factory, upstream):
         assert client.recv_all() == b"hello world"
 
 
+# C070
 def test_c070_http_1_0_keep_alive_with_a_length(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     with gateway.client() as client:
@@ -228,6 +235,7 @@ NO_BODY = {
 }
 
 
+# C071
 @pytest.mark.parametrize("method,answer", NO_BODY.values(), ids=NO_BODY.keys())
 def test_c071_answers_that_never_have_a_body(gateway_factory, upstream, method, answer):
     gateway = gateway_factory(upstream=upstream)
@@ -307,6 +315,7 @@ CUT = {
 }
 
 
+# C074
 @pytest.mark.parametrize("data,body", CUT.values(), ids=CUT.keys())
 def test_c074_truncated_answers_end_visibly(gateway_factory, upstream, data, body):
     gateway = gateway_factory(upstream=upstream)
@@ -326,6 +335,7 @@ def test_c074_truncated_answers_end_visibly(gateway_factory, upstream, data, bod
     assert len(upstream.connections) == 2
 
 
+# C074
 @pytest.mark.parametrize("data,body", CUT.values(), ids=CUT.keys())
 def test_c074_for_http_1_0_the_end_is_a_reset(gateway_factory, upstream, data, body):
     """Without a length a FIN would look like the end of the body."""
@@ -341,6 +351,7 @@ def test_c074_for_http_1_0_the_end_is_a_reset(gateway_factory, upstream, data, b
             assert answer.status == 502 and body == b""
 
 
+# C074
 def test_c074_a_reset_in_the_middle_ends_visibly(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     was_seen = threading.Event()
@@ -360,6 +371,7 @@ def test_c074_a_reset_in_the_middle_ends_visibly(gateway_factory, upstream):
         assert ended.value.got == b""
 
 
+# C074
 def test_c074_trickle_then_death_before_the_head_is_complete(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     upstream.handler = until_close(b"HTTP/1.1 200 OK\r\ncontent-le")

@@ -42,6 +42,7 @@ def forwarded(gateway, upstream, data):
 
 # ---- framing headers ----
 
+# C062
 @pytest.mark.parametrize("lines", [
     "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
     "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -54,12 +55,14 @@ def test_c062_length_and_chunks(gateway_factory, upstream, lines):
     assert_untouched(upstream)
 
 
+# C062
 def test_c062_chunks_in_http_1_0(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     refuse(gateway, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
     assert_untouched(upstream)
 
 
+# C063
 @pytest.mark.parametrize("lines", [
     "Content-Length: +5\r\n", "Content-Length: -0\r\n", "Content-Length: 5 5\r\n",
     "Content-Length: 0x5\r\n", "Content-Length: 5_0\r\n", "Content-Length: 5.0\r\n",
@@ -73,6 +76,7 @@ def test_c063_length_is_plain_digits(gateway_factory, upstream, lines):
     assert_untouched(upstream)
 
 
+# C063
 def test_c063_equal_lengths_become_one(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     request = forwarded(gateway, upstream, "POST / HTTP/1.1\r\n" + HOST +
@@ -90,6 +94,7 @@ def test_other_transfer_codings_are_not_implemented(gateway_factory, upstream, c
     assert_untouched(upstream)
 
 
+# C069
 @pytest.mark.parametrize("method,lines", [
     ("GET", ""), ("DELETE", ""), ("POST", "Content-Length: 0\r\n"), ("POST", ""), ("PUT", ""),
 ])
@@ -140,6 +145,7 @@ def test_requests_arrive_byte_by_byte(gateway_factory, upstream):
 
 # ---- chunks ----
 
+# C064
 @pytest.mark.parametrize("body", ["5\nhello\r\n0\r\n\r\n", "5;a=\nb\r\nhello\r\n0\r\n\r\n",
                                   "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n",
                                   "5\r\nhello\r\n0\r\n\n", "5\r\nhello\r\n0\r\nX: y\n\r\n",
@@ -152,6 +158,7 @@ def test_c064_bare_lf_in_chunk_lines(gateway_factory, upstream, body):
     assert upstream.requests == []
 
 
+# C064
 @pytest.mark.parametrize("head", ["GET / HTTP/1.1\nHost: h\r\n\r\n", "GET / HTTP/1.1\nHost: h\n\n",
                                   "GET / HTTP/1.1\r\nHost: h\n\r\n",
                                   "GET / HTTP/1.1\r\nHost: h\r\n\n"])
@@ -162,6 +169,7 @@ def test_c064_bare_lf_in_the_head(gateway_factory, upstream, head):
     assert_untouched(upstream)
 
 
+# C065
 @pytest.mark.parametrize("size", ["0x5", "+5", "-0", "\t5", " 5", "5 ", "0_5", "", "5g", "5,5",
                                   "00000000000000005", "fffffffffffffffff", "8000000000000000"])
 def test_c065_decorated_chunk_sizes(gateway_factory, upstream, size):
@@ -173,6 +181,7 @@ def test_c065_decorated_chunk_sizes(gateway_factory, upstream, size):
     assert upstream.requests == []
 
 
+# C065
 def test_c065_bad_size_in_a_later_chunk(gateway_factory, upstream):
     """The first chunk may have gone on; the request never becomes whole."""
     gateway = gateway_factory(upstream=upstream)
@@ -191,6 +200,7 @@ def test_c065_bad_size_in_a_later_chunk(gateway_factory, upstream):
 
 # ---- field lines ----
 
+# C066
 @pytest.mark.parametrize("lines", [
     "Host: h\r\nTransfer-Encoding : chunked\r\n",
     "Host: h\r\nContent-Length\t: 5\r\n",
@@ -265,6 +275,7 @@ def test_what_is_no_http_is_refused_at_once(gateway_factory, upstream, first):
     assert_untouched(upstream)
 
 
+# C067
 def test_c067_absolute_form_wins(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     request = forwarded(gateway, upstream,
@@ -272,6 +283,7 @@ def test_c067_absolute_form_wins(gateway_factory, upstream):
     assert (request.target, request.header("host")) == ("/x?y", "a.example")
 
 
+# C067
 @pytest.mark.parametrize("target,host,wanted", [
     ("http://a.example/x", "b.example", "a"), ("http://b.example/x", "a.example", "b"),
     ("/x", "a.example", "a"), ("/x", "A.EXAMPLE", "a"), ("/x", "b.example", "b"),
@@ -289,6 +301,7 @@ def test_c067_one_view_for_routing(gateway_factory, upstream_factory, target, ho
     gateway.wait_metric("prazo_upstream_requests_total", 1, upstream=wanted)
 
 
+# C067
 @pytest.mark.parametrize("head", [
     "GET / HTTP/1.1\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
@@ -383,6 +396,7 @@ FLOOD = [
 ]
 
 
+# C068
 @pytest.mark.parametrize("make,status,problem", [row[1:] for row in FLOOD],
                          ids=[row[0] for row in FLOOD])
 def test_c068_header_flood(gateway_factory, upstream, make, status, problem):
@@ -396,6 +410,7 @@ def test_c068_header_flood(gateway_factory, upstream, make, status, problem):
     assert gateway.rss() - before < (4 << 20) * (16 if IS_SANITIZED else 1)
 
 
+# C068
 def test_c068_many_unfinished_heads_are_bounded(gateway_factory, upstream):
     """200 connections just below the limit cost no more than what they sent and a little."""
     gateway = gateway_factory(upstream=upstream)
@@ -411,6 +426,7 @@ def test_c068_many_unfinished_heads_are_bounded(gateway_factory, upstream):
         client.close()
 
 
+# C068
 def test_c068_slow_heads_meet_a_time_limit(gateway_factory, upstream):
     """A byte now and then does not start the time again."""
     gateway = gateway_factory(upstream=upstream, limits={"header_time": "400ms"})

@@ -34,6 +34,7 @@ ALWAYS = [("TE", "trailers"), ("Keep-Alive", "timeout=5"), ("Proxy-Connection", 
           ("X-Stay", "1")]
 
 
+# C072
 @pytest.mark.parametrize("lines", CONNECTION.values(), ids=CONNECTION.keys())
 def test_c072_hop_by_hop_fields_of_requests(gateway_factory, upstream, lines):
     gateway = gateway_factory(upstream=upstream)
@@ -44,6 +45,7 @@ def test_c072_hop_by_hop_fields_of_requests(gateway_factory, upstream, lines):
     assert request.header("x-stay") == "1"
 
 
+# C072
 @pytest.mark.parametrize("lines", CONNECTION.values(), ids=CONNECTION.keys())
 def test_c072_hop_by_hop_fields_of_answers(gateway_factory, upstream, lines):
     gateway = gateway_factory(upstream=upstream)
@@ -56,6 +58,7 @@ def test_c072_hop_by_hop_fields_of_answers(gateway_factory, upstream, lines):
         assert client.request().read_response().status == 200
 
 
+# C072
 def test_c072_fields_named_of_informational_answers(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     upstream.handler = (head("link: </a>", "x-hop: 1", "connection: x-hop", status="103 Early") +
@@ -66,6 +69,7 @@ def test_c072_fields_named_of_informational_answers(gateway_factory, upstream):
     assert early.header("link") == "</a>"
 
 
+# C072
 def test_c072_naming_what_matters_changes_nothing(gateway_factory, upstream):
     """Framing, Host and prazo's own fields are made anew after the removal."""
     gateway = gateway_factory(upstream=upstream)
@@ -84,6 +88,7 @@ def test_c072_naming_what_matters_changes_nothing(gateway_factory, upstream):
 
 # ---- trailers ----
 
+# C073
 @pytest.mark.parametrize("is_repeated", [False, True])
 @pytest.mark.parametrize("te", ["trailers", "gzip;q=0.5, Trailers", None])
 def test_c073_trailers(gateway_factory, upstream, is_repeated, te):

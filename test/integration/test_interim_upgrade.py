@@ -17,6 +17,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 # ---- informational answers ----
 
+# C075
 def test_c075_hints_before_the_final_answer(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     upstream.script(HINTS + OK)
@@ -31,6 +32,7 @@ def test_c075_hints_before_the_final_answer(gateway_factory, upstream):
     assert len(upstream.connections) == 1
 
 
+# C075
 def test_c075_hints_are_forwarded_as_they_come(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     was_seen = threading.Event()
@@ -48,6 +50,7 @@ def test_c075_hints_are_forwarded_as_they_come(gateway_factory, upstream):
         assert client.read_response().body == b"ok"
 
 
+# C075
 def test_c075_hints_are_dropped_for_http_1_0(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     upstream.handler = HINTS + OK
@@ -78,6 +81,7 @@ def expecting(client, length=len(BODY), headers=None):
     return client
 
 
+# C076
 def test_c076_continue_is_relayed(gateway_factory, upstream_factory):
     def handler(conn, request):
         assert request.header("expect") == "100-continue"
@@ -94,6 +98,7 @@ def test_c076_continue_is_relayed(gateway_factory, upstream_factory):
     assert upstream.requests[0].body == BODY
 
 
+# C076
 def test_c076_early_refusal_reaches_the_client(gateway_factory, upstream_factory):
     upstream = upstream_factory(lambda conn, request: conn.respond(401, b"who are you?"),
                                 early=True)
@@ -108,6 +113,7 @@ def test_c076_early_refusal_reaches_the_client(gateway_factory, upstream_factory
     assert upstream.requests[0].body == b""
 
 
+# C076
 def test_c076_a_silent_upstream_does_not_lock_up(gateway_factory, upstream_factory):
     """The client goes on by itself; the upstream reads in the end."""
     may_read = threading.Event()
@@ -130,6 +136,7 @@ def test_c076_a_silent_upstream_does_not_lock_up(gateway_factory, upstream_facto
     assert upstream.requests[0].body == BODY
 
 
+# C076
 def test_c076_the_deadline_holds_while_waiting_for_the_body(gateway_factory, upstream_factory):
     upstream = upstream_factory(lambda conn, request: conn.wait_for_close(), early=True)
     gateway = gateway_factory(upstream=upstream)
@@ -149,6 +156,7 @@ def test_unknown_expectations_fail(gateway_factory, upstream):
 
 # ---- an answer before the upload's end ----
 
+# C077
 def test_c077_early_413_while_the_upload_runs(gateway_factory, upstream_factory):
     may_close = threading.Event()
 
@@ -178,6 +186,7 @@ def test_c077_early_413_while_the_upload_runs(gateway_factory, upstream_factory)
     assert gateway.metric("prazo_requests_total", code="5xx") == 0
 
 
+# C077
 def test_c077_the_connection_ends_in_stages(gateway_factory, upstream_factory):
     """After the answer FIN; what still comes is discarded, so that no RST eats the answer."""
     upstream = upstream_factory(lambda conn, request: conn.respond(413, b"no", close=True),
@@ -194,6 +203,7 @@ def test_c077_the_connection_ends_in_stages(gateway_factory, upstream_factory):
         assert client.recv_end() == "fin"
 
 
+# C077
 def test_c077_an_early_answer_to_chunks(gateway_factory, upstream_factory):
     upstream = upstream_factory(lambda conn, request: conn.respond(403, b"no", close=True),
                                 early=True)
@@ -243,6 +253,7 @@ def switch(client, headers=None):
     return answer
 
 
+# C078
 def test_c078_the_deadline_ends_with_the_switch(gateway_factory, upstream):
     def handler(conn, request):
         conn.work(0.1)
@@ -263,6 +274,7 @@ def test_c078_the_deadline_ends_with_the_switch(gateway_factory, upstream):
     gateway.wait_metric("prazo_in_flight", 0, upstream="app")
 
 
+# C078
 def test_c078_an_unanswered_upgrade_meets_the_deadline(gateway_factory, upstream):
     upstream.handler = lambda conn, request: conn.wait_for_close()
     gateway = websocket_gateway(gateway_factory, upstream)
@@ -272,6 +284,7 @@ def test_c078_an_unanswered_upgrade_meets_the_deadline(gateway_factory, upstream
         watch.assert_between(400, 800)
 
 
+# C078
 def test_c078_a_refused_upgrade_stays_http(gateway_factory, upstream):
     upstream.handler = (403, b"not you")
     gateway = websocket_gateway(gateway_factory, upstream)
@@ -282,6 +295,7 @@ def test_c078_a_refused_upgrade_stays_http(gateway_factory, upstream):
         assert client.request("GET", "/other").read_response().body == b"still HTTP"
 
 
+# C078
 def test_c078_an_idle_tunnel_ends(gateway_factory, upstream):
     upstream.handler = echo
     gateway = websocket_gateway(gateway_factory, upstream, stream={"idle": "300ms", "max": "1h"})
@@ -298,6 +312,7 @@ def test_c078_an_idle_tunnel_ends(gateway_factory, upstream):
     upstream.connections[0].wait_for_close()
 
 
+# C078
 def test_c078_a_tunnel_has_a_longest_life(gateway_factory, upstream):
     upstream.handler = echo
     gateway = websocket_gateway(gateway_factory, upstream, stream={"idle": "10s", "max": "400ms"})
@@ -372,6 +387,7 @@ def test_a_reset_ends_the_tunnel_on_the_other_side(gateway_factory, upstream):
     gateway.wait_metric("prazo_in_flight", 0, upstream="app")
 
 
+# C079
 @pytest.mark.parametrize("headers", [
     {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABk"},
     {"connection": "upgrade,http2-settings", "upgrade": "websocket, h2c",
@@ -391,6 +407,7 @@ def test_c079_only_listed_protocols_pass(gateway_factory, upstream, headers, pat
     assert sent == ({"connection", "upgrade"} if is_listed else set())
 
 
+# C079
 def test_c079_a_101_nobody_asked_for_is_invalid(gateway_factory, upstream):
     gateway = websocket_gateway(gateway_factory, upstream)
     upstream.handler = SWITCH

@@ -43,6 +43,7 @@ def run_rounds(gateway, method, headers=None, body=None):
     return answers
 
 
+# C080
 @pytest.mark.parametrize("end", ["close", "reset"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
 def test_c080_stale_connections_are_replaced(gateway_factory, upstream_factory, end, method):
@@ -59,6 +60,7 @@ def test_c080_stale_connections_are_replaced(gateway_factory, upstream_factory, 
     assert gateway.metric("prazo_upstream_requests_total", upstream="app") == ROUNDS
 
 
+# C080
 @pytest.mark.parametrize("end", ["close", "reset"])
 @pytest.mark.parametrize("headers", [{}, {"idempotency-key": "abc"}])
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
@@ -77,6 +79,7 @@ def test_c080_unsafe_requests_are_not_repeated(gateway_factory, upstream_factory
     assert all(sent_of(upstream, n) <= 1 for n in range(ROUNDS))
 
 
+# C080
 def test_c080_a_fresh_connection_is_not_replaced(gateway_factory, upstream_factory):
     upstream = upstream_factory(lambda conn, request: conn.reset())
     gateway = gateway_factory(upstream=upstream)
@@ -86,6 +89,7 @@ def test_c080_a_fresh_connection_is_not_replaced(gateway_factory, upstream_facto
     assert len(upstream.connections) == 1
 
 
+# C080
 def test_c080_replaced_at_most_once(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     gateway.fetch()
@@ -96,6 +100,7 @@ def test_c080_replaced_at_most_once(gateway_factory, upstream):
     assert len(upstream.requests) == 3
 
 
+# C080
 def test_c080_not_after_a_byte_of_the_answer(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     gateway.fetch()
@@ -109,6 +114,7 @@ def test_c080_not_after_a_byte_of_the_answer(gateway_factory, upstream):
     assert len(upstream.connections) == 1
 
 
+# C080
 def test_c080_a_connection_seen_to_be_closed_is_never_used(gateway_factory, upstream):
     """POST too: the end has come before the next request, so nothing is lost."""
     gateway = gateway_factory(upstream=upstream)
@@ -133,6 +139,7 @@ def test_connections_are_reused_and_say_nothing_about_it(gateway_factory, upstre
     gateway.wait_metric("prazo_upstream_connections", 1, upstream="app", state="idle")
 
 
+# C081
 @pytest.mark.parametrize("keep_alive,idle_timeout,low_ms,high_ms", [
     (None, "300ms", 250, 900),           # as configured
     ("timeout=1", "10s", 100, 990),      # before what the server has announced
@@ -153,6 +160,7 @@ def test_c081_idle_connections_are_retired_in_time(gateway_factory, upstream, ke
     gateway.wait_metric("prazo_upstream_connections", 0, upstream="app")
 
 
+# C081
 @pytest.mark.parametrize("keep_alive", ["timeout=0", None])
 def test_c081_what_is_about_to_be_closed_is_not_pooled(gateway_factory, upstream, keep_alive):
     gateway = gateway_factory(upstream=upstream)
@@ -164,6 +172,7 @@ def test_c081_what_is_about_to_be_closed_is_not_pooled(gateway_factory, upstream
     assert len(upstream.connections) == 3
 
 
+# C081
 def test_c081_a_server_with_an_idle_limit_and_posts_only(gateway_factory, upstream_factory):
     """Requests whose pauses lie around the limit: none is lost."""
     def idle_limited(conn):
@@ -213,6 +222,7 @@ def test_the_pool_keeps_as_many_as_configured(gateway_factory, upstream):
 
 # ---- the client's connection ----
 
+# C081
 def test_c081_towards_clients_the_idle_time_is_kept(gateway_factory, upstream):
     """What is announced, if anything is, is not more than what is granted."""
     gateway = gateway_factory(upstream=upstream, limits={"idle": "400ms"})
@@ -225,6 +235,7 @@ def test_c081_towards_clients_the_idle_time_is_kept(gateway_factory, upstream):
         watch.assert_between(350, 1000)
 
 
+# C081
 def test_c081_a_request_under_way_is_not_idle(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, limits={"idle": "200ms"})
 

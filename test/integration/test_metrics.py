@@ -21,6 +21,7 @@ def draw_request(draw):
             f"user-agent: {word}\r\n\r\n").encode()
 
 
+# C089
 def test_c089_scanner_does_not_fill_the_metric_store(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, log={"requests": "none"},
                               routes=[{"path": "/api/*"}])
@@ -46,6 +47,7 @@ def assert_no_strange_numbers(gateway):
     return metrics
 
 
+# C090
 def test_c090_no_duration_is_negative(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream)
     for error_ms in (-3000, -50, -3, -2, -1, 0, 1, 2, 3, 50, 3000):
@@ -58,6 +60,7 @@ def test_c090_no_duration_is_negative(gateway_factory, upstream):
     assert metrics.value("prazo_clock_skew_total") == 0
 
 
+# C090
 @pytest.mark.parametrize("error_ms", [-60_000, 60_000])
 def test_c090_skew_has_a_metric_of_its_own(gateway_factory, upstream, error_ms):
     gateway = gateway_factory(upstream=upstream)

@@ -28,6 +28,7 @@ def named(name, upstream):
 
 # ---- a resolver that never answers ----
 
+# C095
 def test_c095_resolver_that_never_answers_holds_to_the_deadline(gateway_factory, upstream,
                                                                black_hole):
     gateway = gateway_factory(

@@ -108,6 +108,7 @@ def assert_problem(answer, kind, secrets):
     assert not re.search(r"127\.0\.0\.1|\.c:\d|/tmp|0x[0-9a-f]{6}|errno|SELECT", text)
 
 
+# C060
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_c060_each_kind(gateway_factory, upstream, kind):
     gateway = kind.start(gateway_factory, upstream)
@@ -123,6 +124,7 @@ def test_c060_each_kind(gateway_factory, upstream, kind):
     assert line["request_id"] == answer.header("x-request-id")
 
 
+# C060
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_c060_head_has_no_body(gateway_factory, upstream, kind):
     gateway = kind.start(gateway_factory, upstream)
@@ -142,6 +144,7 @@ def test_c060_head_has_no_body(gateway_factory, upstream, kind):
             assert client.request("HEAD", "/again").read_response().body == b""
 
 
+# C060
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_c060_accept_changes_nothing(gateway_factory, upstream, kind):
     gateway = kind.start(gateway_factory, upstream)
@@ -150,6 +153,7 @@ def test_c060_accept_changes_nothing(gateway_factory, upstream, kind):
     assert_problem(answer, kind, [upstream.address])
 
 
+# C060
 def test_c060_draining(gateway_factory, upstream):
     upstream.handler = hang
     gateway = gateway_factory(upstream=upstream, shutdown={"delay": "1ms", "drain": "300ms"})
@@ -169,6 +173,7 @@ ODD_TARGETS = ['/"quoted"', "/'", "/<script>", "/{}", "/%00%01%ff", "/\\u0000", 
                "/|^`"]
 
 
+# C060
 @pytest.mark.parametrize("target", ODD_TARGETS)
 def test_c060_odd_paths_leave_the_document_valid(gateway_factory, upstream, target):
     gateway = gateway_factory(upstream=upstream, routes=[{"path": "/nothing"}])
@@ -178,6 +183,7 @@ def test_c060_odd_paths_leave_the_document_valid(gateway_factory, upstream, targ
     assert len(gateway.logs(msg="request", status=404)) == 1  # a line of valid JSON too
 
 
+# C060
 @pytest.mark.parametrize("target", [b"/\xff\xfe", b"/\xc3\xa9", b"/a\x01b", b"/\x7f", b"/\x00",
                                     b"/\x1b[31m"])
 def test_c060_bytes_that_are_no_path(gateway_factory, upstream, target):
@@ -190,6 +196,7 @@ def test_c060_bytes_that_are_no_path(gateway_factory, upstream, target):
     assert len(gateway.logs(msg="request", status=400)) == 1
 
 
+# C060
 def test_c060_request_ids_are_percent_encoded(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, routes=[{"path": "/nothing"}])
     refused = "a\xe9"  # not visible ASCII: replaced, not repaired

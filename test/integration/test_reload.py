@@ -52,6 +52,7 @@ def assert_echoes(client, data):
     assert client.recv_exactly(len(data)) == data
 
 
+# C091
 def test_c091_reloads_leave_running_exchanges_alone(gateway_factory, upstream_factory, let_go):
     sockets, slow = upstream_factory(on_connection=echo_socket), upstream_factory()
     slow.handler = held_until(let_go)

@@ -21,6 +21,7 @@ def left_at(request):
 
 # ---- deadlines ----
 
+# C004
 @pytest.mark.parametrize("trust", ["none", "all"])
 @pytest.mark.parametrize("given_ms, left_ms", [(1000, 950), (60_000, 1900), (None, 1900)])
 def test_c004_a_caller_can_shorten_never_lengthen(gateway_factory, upstream, trust, given_ms,
@@ -34,6 +35,7 @@ def test_c004_a_caller_can_shorten_never_lengthen(gateway_factory, upstream, tru
     assert left_ms - 70 <= left_at(request) <= left_ms + 1
 
 
+# C004
 def test_c004_default_of_a_route_and_its_maximum_differ(gateway_factory, upstream):
     gateway = gateway_factory(upstream=upstream, routes=[
         {"path": "/*", "deadline": {"default": "1s", "max": "2s"}}])
