@@ -50,7 +50,7 @@ static void add_result(const struct prazo_call *call, struct prazo_head_out *out
                        prazo_str_n(text, prazo_result_format(text, &result)));
 }
 
-void prazo_call_send_informational(struct prazo_call *call, const struct prazo_head *head)
+bool prazo_call_send_informational(struct prazo_call *call, const struct prazo_head *head)
 {
     size_t max = (size_t)call->view->snapshot->config->limit_headers;
     struct prazo_arena arena; /* not the call's, which sixteen large heads would use up */
@@ -63,10 +63,10 @@ void prazo_call_send_informational(struct prazo_call *call, const struct prazo_h
         prazo_head_out_add(&out, PRAZO_STR("upgrade"), call->upgrade);
         prazo_head_out_add(&out, PRAZO_STR("x-request-id"), call->request_id);
     }
-    if (!out.failed)
-        prazo_sx_send_informational(call->sx, head->status, &out);
+    int err = prazo_sx_send_informational(call->sx, head->status, &out);
     prazo_sx_flush(call->sx);
     prazo_arena_reset(&arena);
+    return err == PRAZO_OK;
 }
 
 bool prazo_call_send_head(struct prazo_call *call, const struct prazo_head *head)

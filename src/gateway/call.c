@@ -265,7 +265,7 @@ void prazo_call_on_connected(struct prazo_call *call)
 
 void prazo_call_on_informational(struct prazo_call *call, const struct prazo_head *head)
 {
-    prazo_call_send_informational(call, head);
+    (void)prazo_call_send_informational(call, head);
 }
 
 static bool is_event_stream(const struct prazo_head *head)
@@ -277,16 +277,16 @@ static bool is_event_stream(const struct prazo_head *head)
 
 void prazo_call_on_head(struct prazo_call *call, const struct prazo_head *head)
 {
-    if (head->status == 101) {
+    if (head->status != 101) {
+        if (prazo_call_send_head(call, head)) {
+            start_streaming(call, is_event_stream(head));
+            return;
+        }
+    } else if (prazo_call_send_informational(call, head)) {
         call->status = 101;
         call->is_tunnel = true;
-        prazo_call_send_informational(call, head);
         start_streaming(call, true);
         prazo_sx_switch(call->sx);
-        return;
-    }
-    if (prazo_call_send_head(call, head)) {
-        start_streaming(call, is_event_stream(head));
         return;
     }
     drop_attempt(call, PRAZO_STAT_CAUSE_DEADLINE);
@@ -435,8 +435,13 @@ static void *on_request(void *arg, struct prazo_sx *sx, const struct prazo_head 
         prazo_call_answer_problem(call, PRAZO_PROBLEM_INTERNAL, NULL, NULL);
         return NULL;
     }
-    if (accepts_upgrade(call, head))
+    if (accepts_upgrade(call, head)) {
         call->upgrade = prazo_arena_dup(&call->arena, head->upgrade);
+        if (call->upgrade.base == NULL) {
+            prazo_call_answer_problem(call, PRAZO_PROBLEM_INTERNAL, NULL, NULL);
+            return NULL;
+        }
+    }
     call->is_kept = true;
     if (call->body != PRAZO_BODY_NONE)
         prazo_worker_buf_take(w, &call->kept,

@@ -127,7 +127,8 @@ bool prazo_call_build_request(struct prazo_call *call, const struct prazo_head *
 const char *prazo_call_listener_name(const struct prazo_call *call);
 
 /* answer.c */
-void prazo_call_send_informational(struct prazo_call *call, const struct prazo_head *head);
+/* False without memory, which a 101 has to mind. */
+bool prazo_call_send_informational(struct prazo_call *call, const struct prazo_head *head);
 /* Forwards an answer's head. False without memory. */
 bool prazo_call_send_head(struct prazo_call *call, const struct prazo_head *head);
 void prazo_answer_bad_request(void *worker, struct prazo_sx *sx, int problem);
