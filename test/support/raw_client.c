@@ -53,7 +53,6 @@ static void on_event(void *arg, unsigned events)
 int raw_client_open(struct raw_client *client, struct prazo_loop *loop, const char *address,
                     struct prazo_str bytes, bool may_read, void (*on_news)(void *arg), void *arg)
 {
-    struct iovec iov = { (void *)(uintptr_t)bytes.base, bytes.len };
     struct prazo_addr addr;
 
     *client = (struct raw_client){ .loop = loop, .on_news = on_news, .arg = arg };
@@ -61,11 +60,20 @@ int raw_client_open(struct raw_client *client, struct prazo_loop *loop, const ch
     int err = prazo_stream_connect(loop, &addr, on_event, client, &client->stream);
     if (err != PRAZO_OK)
         return err;
-    assert_int_equal(prazo_stream_writev(client->stream, &iov, 1), bytes.len);
     prazo_stream_watch(client->stream, PRAZO_STREAM_HANGUP);
+    raw_client_send(client, bytes);
     if (may_read)
         raw_client_read(client);
     return PRAZO_OK;
+}
+
+/* A peer that has gone takes nothing; the end comes as an event. */
+void raw_client_send(struct raw_client *client, struct prazo_str bytes)
+{
+    struct iovec iov = { (void *)(uintptr_t)bytes.base, bytes.len };
+    ssize_t n = prazo_stream_writev(client->stream, &iov, 1);
+
+    assert_true(n == (ssize_t)bytes.len || n == PRAZO_E_RESET);
 }
 
 void raw_client_read(struct raw_client *client)

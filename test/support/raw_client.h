@@ -31,6 +31,7 @@ uint64_t raw_hash(uint64_t hash, const char *data, size_t len);
  * from the start if may_read. An error: nothing was opened; raw_client_close() is allowed. */
 int raw_client_open(struct raw_client *client, struct prazo_loop *loop, const char *address,
                     struct prazo_str bytes, bool may_read, void (*on_news)(void *arg), void *arg);
+void raw_client_send(struct raw_client *client, struct prazo_str bytes);
 void raw_client_read(struct raw_client *client);
 void raw_client_close(struct raw_client *client);
 /* The answer at *at, which moves behind it. False: not even its head is there. Behind a 101
