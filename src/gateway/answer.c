@@ -190,6 +190,7 @@ void prazo_call_answer_problem(struct prazo_call *call, enum prazo_problem probl
     if (prazo_problem_status(problem) == 503)
         doc.retry_after_ms = 1000 * retry_after_s(call->worker);
     call->problem = problem;
+    call->detail = detail;
     call->status = prazo_problem_status(problem);
     if (call->allow.base == NULL && problem == PRAZO_PROBLEM_METHOD_NOT_ALLOWED)
         call->allow = every_method;
@@ -226,7 +227,7 @@ void prazo_answer_bad_request(void *arg, struct prazo_sx *sx, int problem)
     call.began_us = prazo_sx_began_us(sx);
     prazo_arena_init(&call.arena, &w->arenas, 4 * PRAZO_ARENA_BLOCK_BYTES);
     prazo_list_init(&call.node);
-    prazo_call_answer_problem(&call, (enum prazo_problem)problem, NULL, NULL);
+    prazo_call_answer_problem(&call, (enum prazo_problem)problem, NULL, prazo_sx_refusal(sx));
 }
 
 /* ---- access log ---- */
@@ -260,6 +261,8 @@ void prazo_call_log(struct prazo_call *call, int64_t now_us)
     prazo_log_str(&line, "cause", prazo_str_z(call->cause));
     if (call->problem != PRAZO_PROBLEM_NONE)
         prazo_log_str(&line, "problem", prazo_str_z(prazo_problem_name(call->problem)));
+    prazo_log_str(&line, "detail", prazo_str_z(call->detail));
+    prazo_log_str(&line, "fault", prazo_str_z(call->fault));
     prazo_log_str(&line, "route", prazo_str_z(call->series->route));
     if (call->upstream != NULL)
         prazo_log_str(&line, "upstream", prazo_str_z(call->upstream->name));

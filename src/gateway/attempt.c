@@ -305,6 +305,7 @@ static void on_fail(void *arg, struct prazo_cx *cx, enum prazo_cx_fail why)
         prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_RESET, PRAZO_PROBLEM_UPSTREAM_RESET);
         break;
     case PRAZO_CX_INVALID:
+        a->call->fault = prazo_cx_fault(cx);
         prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_INVALID, PRAZO_PROBLEM_UPSTREAM_INVALID_RESPONSE);
         break;
     }

@@ -272,7 +272,8 @@ static bool is_event_stream(const struct prazo_head *head)
 {
     const struct prazo_header *h = prazo_head_get(head, PRAZO_HDR_CONTENT_TYPE);
 
-    return h != NULL && prazo_str_has_prefix(h->value, PRAZO_STR("text/event-stream"));
+    return h != NULL && h->value.len >= 17 &&
+           prazo_str_eq_nocase(prazo_str_n(h->value.base, 17), PRAZO_STR("text/event-stream"));
 }
 
 void prazo_call_on_head(struct prazo_call *call, const struct prazo_head *head)
@@ -600,6 +601,7 @@ void prazo_calls_cut_all(struct prazo_worker *w)
             prazo_sx_abort(sx);
             prazo_call_finish(call, "shutdown");
         } else {
+            prazo_counter_inc(&upstream_stats(call)->shed[PRAZO_STAT_SHED_DRAINING]);
             prazo_call_answer_problem(call, PRAZO_PROBLEM_DRAINING, NULL, NULL);
         }
     }

@@ -86,7 +86,9 @@ struct prazo_call {
     enum prazo_problem problem;
     const char *server_label; /* of the last attempt, for the log */
     const char *cause;        /* for the log: "client-gone", "deadline", …; NULL: ordinary end */
-    bool was_sent;            /* a byte went to an upstream in some attempt */
+    const char *fault;  /* of an upstream's malformed answer, for the log; static text or NULL */
+    const char *detail; /* of the problem, for the log; static text or NULL */
+    bool was_sent;      /* a byte went to an upstream in some attempt */
     bool had_attempt;
     bool was_stale; /* the one replacement of a stale connection is used up */
     bool is_tunnel;

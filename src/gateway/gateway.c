@@ -106,13 +106,16 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* Keys that only a start reads. */
-static void warn_fixed(const struct prazo_config *was, const struct prazo_config *now)
+/* Keys that only a start reads: what runs is compared, not what was read last. */
+static void warn_fixed(const struct prazo_config *runs, const struct prazo_config *now)
 {
-    if (was->threads != now->threads || !same(was->admin_address, now->admin_address) ||
-        !same(was->probe_address, now->probe_address))
-        prazo_logf(PRAZO_LOG_WARN, "not reloaded",
-                   "threads, admin and probe change at the next start only");
+    const char *threads = runs->threads != now->threads ? " threads" : "";
+    const char *admin = same(runs->admin_address, now->admin_address) ? "" : " admin";
+    const char *probe = same(runs->probe_address, now->probe_address) ? "" : " probe";
+
+    if (*threads || *admin || *probe)
+        prazo_logf(PRAZO_LOG_WARN, "not reloaded", "changes at the next start only:%s%s%s", threads,
+                   admin, probe);
 }
 
 static int swap(struct prazo_gateway *g, struct prazo_config *config)
@@ -125,7 +128,7 @@ static int swap(struct prazo_gateway *g, struct prazo_config *config)
         return err;
     err = prazo_snapshot_new(&g->registry, config, map, g->socket_count, &next);
     if (err == PRAZO_OK) {
-        warn_fixed(g->snapshot->config, config);
+        warn_fixed(g->started, config);
         prazo_log_configure((enum prazo_log_level)config->log_level,
                             (enum prazo_log_format)config->log_format);
         prazo_snapshot_apply(&g->registry, next);
@@ -221,9 +224,8 @@ static int open_port(const char *address, const struct prazo_addr *addr, const c
     int err = prazo_listen(addr, ret_fd);
     if (err == PRAZO_OK)
         return PRAZO_OK;
-    prazo_logf(is_default ? PRAZO_LOG_WARN : PRAZO_LOG_ERROR, "cannot listen",
-               "%s: %s; choose another address for `%s`, or `none`", address, prazo_strerror(err),
-               what);
+    prazo_logf(is_default ? PRAZO_LOG_WARN : PRAZO_LOG_ERROR, "cannot listen", "%s (%s): %s",
+               address, what, prazo_sockets_hint(err));
     *ret_fd = -1;
     return is_default ? PRAZO_OK : err;
 }
@@ -380,7 +382,7 @@ static void close_gateway(struct prazo_gateway *g)
 
 int prazo_gateway_run(struct prazo_config *config, const char *path)
 {
-    struct prazo_gateway g = { .path = path, .admin_fd = -1, .probe_fd = -1 };
+    struct prazo_gateway g = { .started = config, .path = path, .admin_fd = -1, .probe_fd = -1 };
     int code = 2;
 
     prazo_config_ref(config);

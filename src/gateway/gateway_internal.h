@@ -33,8 +33,9 @@ struct prazo_gateway {
     int64_t connections; /* atomic: of clients, all threads */
     unsigned deaf_count; /* atomic: drain: threads that have closed their listeners */
     char via[16];
-    int64_t uses_pending; /* atomic: workers that have not yet taken up a reload */
-    const char *path;     /* the file that SIGHUP reads; NULL: none */
+    int64_t uses_pending;               /* atomic: workers that have not yet taken up a reload */
+    const struct prazo_config *started; /* what only a start reads is in force from here */
+    const char *path;                   /* the file that SIGHUP reads; NULL: none */
     /* main thread only: */
     struct prazo_admin *admin;
     int admin_fd, probe_fd;
@@ -53,6 +54,8 @@ int prazo_sockets_open(struct prazo_gateway *gateway, const struct prazo_config 
                        size_t **ret_map);
 /* A socket that systemd passed and that is bound to this address, or -1. */
 int prazo_sockets_inherited(const struct prazo_addr *addr);
+/* Why listening failed and what to do next, for people. */
+const char *prazo_sockets_hint(int err);
 /* Closes those that the map does not use, or does not reach: with a count of 0 all. */
 void prazo_sockets_close_unused(struct prazo_gateway *gateway, const size_t *map, size_t count);
 void prazo_sockets_close_all(struct prazo_gateway *gateway);

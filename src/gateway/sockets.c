@@ -34,6 +34,20 @@ int prazo_sockets_inherited(const struct prazo_addr *addr)
     return -1;
 }
 
+const char *prazo_sockets_hint(int err)
+{
+    switch (err) {
+    case PRAZO_E_IN_USE:
+        return "address already in use; stop the other process or choose another address";
+    case PRAZO_E_DENIED:
+        return "permission denied; ports below 1024 and foreign directories need a privilege";
+    case PRAZO_E_INVALID:
+        return "not an address of this host, or the socket's directory does not exist";
+    default:
+        return prazo_strerror(err);
+    }
+}
+
 static size_t find_socket(const struct prazo_gateway *g, const char *address)
 {
     for (size_t i = 0; i < g->socket_count; i++) {
@@ -56,10 +70,8 @@ static int add_socket(struct prazo_gateway *g, const struct prazo_config_listene
     if (!s.is_inherited) {
         int err = prazo_listen(&listener->addr, &s.fd);
         if (err != PRAZO_OK) {
-            prazo_logf(PRAZO_LOG_ERROR, "cannot listen",
-                       "%s: %s; stop the other process or choose "
-                       "another address for listener %s",
-                       listener->address, prazo_strerror(err), listener->name);
+            prazo_logf(PRAZO_LOG_ERROR, "cannot listen", "%s (listener %s): %s", listener->address,
+                       listener->name, prazo_sockets_hint(err));
             return err;
         }
     }

@@ -81,6 +81,14 @@ static void on_final_head(struct prazo_cx *cx, const struct prazo_head *head)
     cx->client->options.ops->on_head(cx->owner, cx, head);
 }
 
+/* Returns len: nothing more of this connection is used. */
+static size_t fail_invalid(struct prazo_cx *cx, const char *fault, size_t len)
+{
+    cx->fault = fault;
+    fail(cx, PRAZO_CX_INVALID);
+    return len;
+}
+
 /* A head at the beginning of data. Returns the bytes used: 0 while it is incomplete. */
 static size_t take_head(struct prazo_cx *cx, char *data, size_t len)
 {
@@ -89,20 +97,19 @@ static size_t take_head(struct prazo_cx *cx, char *data, size_t len)
     size_t end = prazo_h1_head_end(data, len, &cx->scan);
 
     cx->was_answered = true;
-    if ((end > 0 ? end : len) > client->options.head_bytes_max ||
-        (end == 0 && len >= 5 && memcmp(data, "HTTP/", 5) != 0)) {
-        fail(cx, PRAZO_CX_INVALID);
-        return len;
-    }
+    if ((end > 0 ? end : len) > client->options.head_bytes_max)
+        return fail_invalid(cx, "the head is over limits.headers", len);
+    if (end == 0 && len >= 5 && memcmp(data, "HTTP/", 5) != 0)
+        return fail_invalid(cx, "this is not HTTP", len);
     if (end == 0)
         return 0;
     cx->scan = 0;
-    if (prazo_h1_parse_response(data, end, cx->is_head, client->headers, &head) != PRAZO_OK ||
-        (head.status == 101 && !cx->asks_upgrade) ||
-        (head.status < 200 && head.status != 101 && ++cx->informational > INFORMATIONAL_MAX)) {
-        fail(cx, PRAZO_CX_INVALID);
-        return len;
-    }
+    if (prazo_h1_parse_response(data, end, cx->is_head, client->headers, &head) != PRAZO_OK)
+        return fail_invalid(cx, head.fault, len);
+    if (head.status == 101 && !cx->asks_upgrade)
+        return fail_invalid(cx, "101 although no upgrade was asked for", len);
+    if (head.status < 200 && head.status != 101 && ++cx->informational > INFORMATIONAL_MAX)
+        return fail_invalid(cx, "too many interim answers", len);
     if (head.status < 200 && head.status != 101)
         client->options.ops->on_informational(cx->owner, cx, &head);
     else
@@ -141,8 +148,7 @@ static size_t take_body(struct prazo_cx *cx, char *data, size_t len, bool *ret_m
         end_exchange(cx, piece.trailers, piece.trailer_count);
         break;
     case PRAZO_H1_BAD:
-        fail(cx, PRAZO_CX_INVALID);
-        return len;
+        return fail_invalid(cx, "the body's framing is broken", len);
     }
     return piece.consumed;
 }
@@ -373,6 +379,11 @@ bool prazo_cx_was_sent(const struct prazo_cx *cx)
 bool prazo_cx_was_answered(const struct prazo_cx *cx)
 {
     return cx->was_answered;
+}
+
+const char *prazo_cx_fault(const struct prazo_cx *cx)
+{
+    return cx->fault;
 }
 
 bool prazo_cx_is_reused(const struct prazo_cx *cx)

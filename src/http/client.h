@@ -96,6 +96,8 @@ size_t prazo_cx_pending(const struct prazo_cx *cx);
 bool prazo_cx_was_sent(const struct prazo_cx *cx);
 /* Has a byte of an answer to this request been seen? */
 bool prazo_cx_was_answered(const struct prazo_cx *cx);
+/* After on_fail(PRAZO_CX_INVALID): what is wrong with the answer, static text. */
+const char *prazo_cx_fault(const struct prazo_cx *cx);
 bool prazo_cx_is_reused(const struct prazo_cx *cx);
 void prazo_cx_pause(struct prazo_cx *cx);
 void prazo_cx_resume(struct prazo_cx *cx);

@@ -31,6 +31,7 @@ struct prazo_cx {
     struct prazo_out out;
     struct prazo_h1_body body;
     size_t scan;
+    const char *fault; /* why an answer is malformed; static text or NULL */
     void *owner;
     int64_t idle_since_us, idle_until_us;
     int64_t keep_alive_us; /* announced by the server; 0: nothing */

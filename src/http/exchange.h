@@ -65,8 +65,8 @@ struct prazo_sx_ops {
     /* A connection ended with an unfinished request head (state "reading"). May be NULL. */
     void (*on_head_abandoned)(void *server_arg);
     /* A request that never reached on_request is answered with this problem (enum prazo_problem);
-     * the owner writes the document and its log line. The connection ends afterwards. Runs
-     * prazo_sx_answer() itself. */
+     * the owner writes the document (prazo_sx_refusal() says why) and its log line. The connection
+     * ends afterwards. Runs prazo_sx_answer() itself. */
     void (*on_bad_request)(void *server_arg, struct prazo_sx *sx, int problem);
 };
 
@@ -79,6 +79,8 @@ bool prazo_sx_is_trusted(const struct prazo_sx *sx);
 void *prazo_sx_listener_arg(const struct prazo_sx *sx);
 /* Time since the request's first byte was read, as loop time (µs). */
 int64_t prazo_sx_began_us(const struct prazo_sx *sx);
+/* In on_bad_request: which rule the head breaks, static text, or NULL. */
+const char *prazo_sx_refusal(const struct prazo_sx *sx);
 /* How long the last bytes lay unread in the kernel, µs. Costs a system call. */
 int64_t prazo_sx_waited_us(const struct prazo_sx *sx);
 struct prazo_loop *prazo_sx_loop(const struct prazo_sx *sx);

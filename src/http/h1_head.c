@@ -290,15 +290,33 @@ static struct framing read_framing(const struct prazo_head *head)
     return f;
 }
 
+/* A refusal says which rule was broken: whoever is paged has to find the sender's fault. */
+static enum prazo_problem refuse(struct prazo_head *head, enum prazo_problem problem,
+                                 const char *fault)
+{
+    head->fault = fault;
+    return problem;
+}
+
+static enum prazo_problem bad(struct prazo_head *head, const char *fault)
+{
+    return refuse(head, PRAZO_PROBLEM_BAD_REQUEST, fault);
+}
+
 static enum prazo_problem check_framing(struct prazo_head *head)
 {
     struct framing f = read_framing(head);
 
     head->content_length = -1;
-    if (f.is_bad || (f.has_length && f.has_coding) || (f.has_coding && head->minor == 0))
-        return PRAZO_PROBLEM_BAD_REQUEST;
+    if (f.is_bad)
+        return bad(head, "Content-Length is not a plain number, or there are two that differ.");
+    if (f.has_length && f.has_coding)
+        return bad(head, "Content-Length and Transfer-Encoding contradict each other.");
+    if (f.has_coding && head->minor == 0)
+        return bad(head, "HTTP/1.0 has no Transfer-Encoding.");
     if (f.is_other_coding)
-        return PRAZO_PROBLEM_NOT_IMPLEMENTED;
+        return refuse(head, PRAZO_PROBLEM_NOT_IMPLEMENTED,
+                      "No transfer coding but exactly `chunked` is known.");
     if (f.has_coding) {
         head->body = PRAZO_BODY_CHUNKED;
     } else if (f.has_length) {
@@ -456,22 +474,23 @@ static enum prazo_problem read_request_line(const char *data, size_t len, struct
     const char *space = memchr(data, ' ', line);
 
     if (space == NULL || line < 9)
-        return PRAZO_PROBLEM_BAD_REQUEST;
+        return bad(head, "The request line is not `METHOD target HTTP/1.1`.");
     head->method = prazo_str_n(data, (size_t)(space - data));
     if (!prazo_h1_is_token(head->method))
-        return PRAZO_PROBLEM_BAD_REQUEST;
+        return bad(head, "The method is not a token.");
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         if (prazo_str_eq(head->method, methods[i].name))
             head->method_id = methods[i].id;
     }
     const char *v = data + line - 8;
     if (v <= space || memchr(space + 1, ' ', (size_t)(v - space - 1)) != v - 1)
-        return PRAZO_PROBLEM_BAD_REQUEST;
+        return bad(head, "The request line is not `METHOD target HTTP/1.1`, with single blanks.");
     if (memcmp(v, "HTTP/", 5) != 0 || v[5] < '0' || v[5] > '9' || v[6] != '.' || v[7] < '0' ||
         v[7] > '9')
-        return PRAZO_PROBLEM_BAD_REQUEST;
+        return bad(head, "The request line does not end in an HTTP version.");
     if (v[5] != '1' || v[7] > '1')
-        return PRAZO_PROBLEM_VERSION_NOT_SUPPORTED;
+        return refuse(head, PRAZO_PROBLEM_VERSION_NOT_SUPPORTED,
+                      "HTTP/1.0 and HTTP/1.1 are served here.");
     head->minor = (uint8_t)(v[7] - '0');
     return PRAZO_PROBLEM_NONE;
 }
@@ -499,22 +518,27 @@ enum prazo_problem prazo_h1_parse_request(char *data, size_t len, struct prazo_h
 
     *ret_head = (struct prazo_head){ .content_length = -1 };
     if (!check_lines(data, len))
-        return PRAZO_PROBLEM_BAD_REQUEST;
+        return bad(ret_head,
+                   "A line does not end in CRLF, is folded, or holds a control character.");
     enum prazo_problem problem = read_request_line(data, len, ret_head);
     if (problem != PRAZO_PROBLEM_NONE)
         return problem;
     llhttp_errno_t err = run_llhttp(&parser, HTTP_REQUEST, &split, data, len);
     if (err == HPE_INVALID_METHOD) /* a token, but none that the parser knows */
-        return PRAZO_PROBLEM_NOT_IMPLEMENTED;
+        return refuse(ret_head, PRAZO_PROBLEM_NOT_IMPLEMENTED, "The method is not known here.");
     if (split.count == PRAZO_HEADERS_MAX)
-        return PRAZO_PROBLEM_HEADER_TOO_LARGE;
+        return refuse(ret_head, PRAZO_PROBLEM_HEADER_TOO_LARGE, "There are too many fields.");
     if (!finish_fields(&split, ret_head))
-        return PRAZO_PROBLEM_BAD_REQUEST;
+        return bad(ret_head, "A field name is empty, or not a token up to its colon.");
     problem = check_framing(ret_head);
     if (problem != PRAZO_PROBLEM_NONE)
         return problem;
-    if (err != HPE_OK || !check_target(ret_head, split.url) || !check_host(ret_head))
-        return PRAZO_PROBLEM_BAD_REQUEST;
+    if (err != HPE_OK)
+        return bad(ret_head, llhttp_get_error_reason(&parser)); /* static texts all */
+    if (!check_target(ret_head, split.url))
+        return bad(ret_head, "The request target is none of RFC 9112's forms.");
+    if (!check_host(ret_head))
+        return bad(ret_head, "Host is missing, repeated or invalid.");
     read_connection(ret_head);
     read_expectations(ret_head);
     return PRAZO_PROBLEM_NONE;
@@ -539,8 +563,11 @@ int prazo_h1_parse_response(char *data, size_t len, bool is_head, struct prazo_h
 
     *ret_head = (struct prazo_head){ .content_length = -1 };
     if (!check_lines(data, len) || len < 12 || memcmp(data, "HTTP/1.", 7) != 0 ||
-        (data[7] != '0' && data[7] != '1') || data[8] != ' ')
+        (data[7] != '0' && data[7] != '1') || data[8] != ' ') {
+        ret_head->fault = "status line or line ends";
         return PRAZO_E_INVALID;
+    }
+    ret_head->fault = "fields";
     if (run_llhttp(&parser, HTTP_RESPONSE, &split, data, len) != HPE_OK ||
         split.count == PRAZO_HEADERS_MAX || !finish_fields(&split, ret_head))
         return PRAZO_E_INVALID;
@@ -550,6 +577,7 @@ int prazo_h1_parse_response(char *data, size_t len, bool is_head, struct prazo_h
     if (ret_head->status < 100 || ret_head->status > 999 ||
         check_framing(ret_head) != PRAZO_PROBLEM_NONE)
         return PRAZO_E_INVALID;
+    ret_head->fault = NULL;
     read_connection(ret_head);
     frame_response(ret_head, is_head);
     return PRAZO_OK;

@@ -101,7 +101,8 @@ struct prazo_head {
     int status;
     struct prazo_str reason;
     /* both */
-    uint8_t minor; /* HTTP/1.minor: 0 or 1 */
+    const char *fault; /* of a head that was refused: the rule it breaks, a sentence for people */
+    uint8_t minor;     /* HTTP/1.minor: 0 or 1 */
     enum prazo_body_kind body;
     int64_t content_length;   /* of PRAZO_BODY_LENGTH; for answers without body what they announce,
                                  -1: nothing */

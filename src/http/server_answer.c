@@ -13,6 +13,11 @@ const struct prazo_addr *prazo_sx_peer(const struct prazo_sx *sx)
     return &sx->peer;
 }
 
+const char *prazo_sx_refusal(const struct prazo_sx *sx)
+{
+    return sx->refusal;
+}
+
 struct prazo_str prazo_sx_peer_ip(const struct prazo_sx *sx)
 {
     return prazo_str_n(sx->peer_ip, sx->peer_ip_len);

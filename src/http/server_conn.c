@@ -141,8 +141,11 @@ static void linger_read(struct prazo_sx *sx)
 
 /* ---- requests ---- */
 
-static void refuse(struct prazo_sx *sx, enum prazo_problem problem)
+static void refuse(struct prazo_sx *sx, enum prazo_problem problem, const char *detail)
 {
+    if (sx->state == SX_IDLE)
+        sx->began_us = now_of(sx);
+    sx->refusal = detail;
     sx->is_keep_alive = false;
     sx->body_done = false; /* what follows cannot be told apart: end in stages */
     sx->is_told = true;    /* nothing more to tell: the answer is made at once */
@@ -203,16 +206,16 @@ static size_t take_head(struct prazo_sx *sx, char *data, size_t len)
         memchr(data, '\n', seen < limits->uri_bytes + 32 ? seen : limits->uri_bytes + 32);
     sx->is_head = len >= 5 && memcmp(data, "HEAD ", 5) == 0;
     if (eol == NULL && seen > limits->uri_bytes + 31) {
-        refuse(sx, PRAZO_PROBLEM_URI_TOO_LONG);
+        refuse(sx, PRAZO_PROBLEM_URI_TOO_LONG, NULL);
         return len;
     }
     if (seen > limits->head_bytes) {
-        refuse(sx, PRAZO_PROBLEM_HEADER_TOO_LARGE);
+        refuse(sx, PRAZO_PROBLEM_HEADER_TOO_LARGE, NULL);
         return len;
     }
     if (end == 0) {
         if (!prazo_h1_is_token(prazo_str_n(data, 1)) && data[0] != '\r')
-            refuse(sx, PRAZO_PROBLEM_BAD_REQUEST); /* no HTTP at all, a TLS hello for example */
+            refuse(sx, PRAZO_PROBLEM_BAD_REQUEST, "This is not HTTP/1.1 in the clear.");
         else if (sx->state == SX_IDLE)
             prazo__sx_set_state(sx, SX_HEAD);
         return sx->state == SX_HEAD ? 0 : len;
@@ -222,7 +225,7 @@ static size_t take_head(struct prazo_sx *sx, char *data, size_t len)
     if (problem == PRAZO_PROBLEM_NONE && head.target.len > limits->uri_bytes)
         problem = PRAZO_PROBLEM_URI_TOO_LONG;
     if (problem != PRAZO_PROBLEM_NONE)
-        refuse(sx, problem);
+        refuse(sx, problem, head.fault);
     else
         start_request(sx, &head);
     return end;
@@ -511,7 +514,7 @@ void prazo__sx_on_timer(struct prazo_timer *timer, int64_t now_us)
     case SX_HEAD:
         due = sx->since_us + limits->header_time_us;
         if (due <= now_us)
-            refuse(sx, PRAZO_PROBLEM_REQUEST_TIMEOUT);
+            refuse(sx, PRAZO_PROBLEM_REQUEST_TIMEOUT, NULL);
         break;
     case SX_LINGER:
         due = linger_end_us(sx);

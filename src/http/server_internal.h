@@ -32,11 +32,12 @@ struct prazo_sx {
     struct prazo_buf in; /* remainder of what was read */
     struct prazo_out out;
     struct prazo_h1_body body;
-    size_t scan;        /* head search in `in` */
-    void *owner;        /* SX_BUSY: handed to the callbacks */
-    int64_t since_us;   /* SX_IDLE, SX_HEAD, SX_LINGER: since when */
-    int64_t began_us;   /* first byte of the request */
-    int64_t body_bytes; /* of the request so far */
+    size_t scan;         /* head search in `in` */
+    const char *refusal; /* why a head was refused; static text or NULL */
+    void *owner;         /* SX_BUSY: handed to the callbacks */
+    int64_t since_us;    /* SX_IDLE, SX_HEAD, SX_LINGER: since when */
+    int64_t began_us;    /* first byte of the request */
+    int64_t body_bytes;  /* of the request so far */
     size_t lingered_bytes;
     struct prazo_addr peer;
     char peer_ip[PRAZO_PEER_IP_MAX]; /* made once a connection, not once a request */

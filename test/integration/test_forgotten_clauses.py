@@ -137,3 +137,47 @@ def test_a_listener_that_a_reload_removes_refuses_and_the_other_goes_on(gateway_
     with RawClient(first) as client:
         client.request("GET", "/")
         assert client.read_response().status == 200
+
+
+@pytest.mark.parametrize("head, rule", [
+    ("GET / HTTP/1.1\r\n\r\n", "Host is missing, repeated or invalid."),
+    ("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: +5\r\n\r\n", "Content-Length"),
+    ("GET / HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n", "Invalid header token"),
+    ("GET /\r\nHost: h\r\n\r\n", "request line"),
+    ("FETCH / HTTP/1.1\r\nHost: h\r\n\r\n", "method"),
+    ("\x16\x03\x01\x02\x00", "not HTTP/1.1 in the clear"),
+], ids=["host", "length", "name", "line", "method", "tls"])
+def test_a_refused_head_says_which_rule_it_breaks(gateway_factory, upstream, head, rule):
+    gateway = gateway_factory(upstream=upstream)
+    with gateway.client() as client:
+        client.send(head)
+        assert rule in client.read_response().json["detail"]
+    line = gateway.wait_log(msg="request")
+    assert rule in line["detail"]
+
+
+def test_a_refused_first_request_did_not_take_as_long_as_the_machine_is_up(gateway_factory, upstream):
+    gateway = gateway_factory(upstream=upstream)
+    with gateway.client() as client:
+        client.send("GET / HTTP/1.1\r\n\r\n")
+        client.read_response()
+    assert gateway.wait_log(msg="request")["ms"] < 5000
+    assert gateway.metric("prazo_request_seconds_sum", route="unmatched", result="error") < 5
+
+
+def test_the_log_says_what_is_wrong_with_an_upstreams_answer(gateway_factory, upstream):
+    gateway = gateway_factory(upstream=upstream)
+    upstream.handler = lambda conn, _request: conn.send(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert gateway.fetch().problem == "upstream-invalid-response"
+    assert "contradict" in gateway.wait_log(msg="request")["fault"]
+
+
+def test_what_a_reload_does_not_change_is_named_each_time(gateway_factory, upstream):
+    gateway = gateway_factory(upstream=upstream)
+    for count in (1, 2):
+        gateway.reload(threads=3)
+        wait_until(lambda: len(gateway.logs(msg="not reloaded")) == count)
+    assert gateway.logs(msg="not reloaded")[-1]["detail"].endswith(": threads")
+    gateway.reload(threads=1)
+    assert len(gateway.logs(msg="not reloaded")) == 2
