@@ -24,7 +24,8 @@ extern "C" {
 #endif
 
 /* What one request says about its deadline. prazo_deadline_in_init() first (all zero would be a
- * duration of 0), then feed the headers in any order with prazo_deadline_read_*(). Durations and instants keep their smallest well-formed value. */
+ * duration of 0), then feed the headers in any order with prazo_deadline_read_*(). Durations and
+ * instants keep their smallest well-formed value. */
 struct prazo_deadline_in {
     int64_t deadline_ms; /* epoch; 0: none */
     int64_t sent_ms;     /* epoch; 0: none */

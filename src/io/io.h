@@ -42,7 +42,8 @@ int64_t prazo_loop_now_us(struct prazo_loop *loop);
 int64_t prazo_loop_wall_ms(struct prazo_loop *loop);
 /* The loop's timers; prazo_timers_link_at(prazo_loop_timers(l), &t, at_us) arms one. */
 struct prazo_timers *prazo_loop_timers(struct prazo_loop *loop);
-/* PRAZO_READ_BUFFER_BYTES that every read of this loop may use; its content is valid until the next read. */
+/* PRAZO_READ_BUFFER_BYTES that every read of this loop may use; its content is valid until the next
+ * read. */
 char *prazo_loop_read_buffer(struct prazo_loop *loop);
 /* cb(arg) at the end of every turn, before the loop waits: where closed objects are freed. At
  * most four. */
