@@ -58,6 +58,7 @@ static void grants_ratio_and_min_of_the_window(void **state)
         { 20 * S, 0, 1 },     /* nothing is left but the min */
         { 1000 * S, 1000, 101 },
         { 999 * S, 10, 1 }, /* a clock that goes back loses nothing */
+        { 990 * S, 10, 1 }, /* not even where a later second has the slot */
         { INT64_MAX, 20, 3 },
         { INT64_MAX, 0, 0 },
     };
