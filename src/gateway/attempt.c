@@ -222,6 +222,12 @@ static void on_head(void *arg, struct prazo_cx *cx, const struct prazo_head *hea
         on_orphan(a);
         return;
     }
+    if (head->status == 101 &&
+        !(head->has_upgrade && prazo_str_eq_nocase(head->upgrade, a->call->upgrade))) {
+        a->call->fault = "101 for another protocol than the one asked for";
+        prazo__attempt_fail(a, PRAZO_STAT_ATTEMPT_INVALID, PRAZO_PROBLEM_UPSTREAM_INVALID_RESPONSE);
+        return;
+    }
     a->state = ATTEMPT_ANSWERING;
     if (head->status == 101)
         prazo__attempt_disarm(a);

@@ -59,7 +59,7 @@ static void add_allowed(struct prazo_call *call, const struct prazo_config_route
     char *at = (char *)(uintptr_t)call->allow.base;
 
     for (size_t i = 0; at != NULL && i < route->method_count; i++) {
-        struct prazo_str m = prazo_str_z(route->methods[i]);
+        struct prazo_str m = prazo_str_n(route->methods[i], strlen(route->methods[i]));
         if (call->allow.len + m.len + 2 > PRAZO_ALLOW_BYTES_MAX ||
             prazo_h1_list_has(call->allow, m))
             continue;

@@ -430,11 +430,9 @@ static bool check_target(struct prazo_head *head, struct prazo_str url)
         if (c <= 0x20 || c >= 0x7f || c == '#')
             return false;
     }
-    if (head->method_id == PRAZO_METHOD_CONNECT)
-        head->target = url; /* answered with 405 whatever it is */
-    else if (url.base[0] == '/')
-        head->target = url;
-    else if (prazo_str_eq(url, PRAZO_STR("*")))
+    /* CONNECT is answered with 405 whatever its target is */
+    if (head->method_id == PRAZO_METHOD_CONNECT || url.base[0] == '/' ||
+        prazo_str_eq(url, PRAZO_STR("*")))
         head->target = url;
     else if (!split_absolute(head, (char *)(uintptr_t)url.base, url.len))
         return false;

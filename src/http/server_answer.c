@@ -206,7 +206,7 @@ void prazo_sx_abort(struct prazo_sx *sx)
 
     prazo_sx_flush(sx);
     sx->owner = NULL;
-    sx->is_told = true;
+    sx->is_told = sx->is_cut = true;
     sx->is_keep_alive = false;
     if (with_reset || sx->out.is_broken || sx->has_hangup)
         prazo__sx_close(sx, with_reset);

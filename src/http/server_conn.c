@@ -114,7 +114,7 @@ void prazo__sx_linger(struct prazo_sx *sx)
         }
         prazo_stream_shutdown(sx->stream);
     }
-    set_owes_answer(sx, sx->out.pending.len > 0);
+    set_owes_answer(sx, sx->out.pending.len > 0 && !sx->is_cut);
     prazo__sx_set_state(sx, SX_LINGER);
     prazo_buf_done(&sx->in);
     unsigned reading = sx->has_hangup ? 0 : PRAZO_STREAM_READABLE | PRAZO_STREAM_HANGUP;
@@ -129,8 +129,13 @@ static void linger_read(struct prazo_sx *sx)
 
     if (n == PRAZO_E_AGAIN)
         return;
-    if (n > 0 && (sx->lingered_bytes += (size_t)n) <= LINGER_BYTES_MAX)
+    if (n > 0) {
+        sx->lingered_bytes += (size_t)n;
+        if (sx->lingered_bytes > LINGER_BYTES_MAX) /* no more, but the client may still read */
+            prazo_stream_watch(sx->stream,
+                               prazo_stream_watched(sx->stream) & ~(unsigned)PRAZO_STREAM_READABLE);
         return;
+    }
     if (n == PRAZO_E_EOF && sx->out.pending.len > 0) {
         sx->has_hangup = true; /* it may still read the rest */
         prazo_stream_watch(sx->stream, PRAZO_STREAM_WRITABLE);
@@ -448,6 +453,20 @@ static bool may_wait_for_fin(const struct prazo_sx *sx)
            !sx->is_tunnel && !(prazo_stream_watched(sx->stream) & PRAZO_STREAM_READABLE);
 }
 
+/* READABLE or HANGUP. Where reading goes on, it meets the end by itself; where it has stopped,
+ * unread bytes do not hide a hang-up. */
+static void hear(struct prazo_sx *sx, unsigned events, unsigned watched)
+{
+    if ((events | watched) & PRAZO_STREAM_READABLE)
+        read_some(sx);
+    else if (sx->has_hangup || sx->has_fin_behind)
+        sx->has_hangup = sx->out.is_broken = true; /* its FIN came before: this is an RST */
+    else if (may_wait_for_fin(sx))
+        sx->has_fin_behind = true; /* the end of an upload that has not been read yet */
+    else
+        sx->has_hangup = true;
+}
+
 void prazo__sx_on_event(void *arg, unsigned events)
 {
     struct prazo_sx *sx = arg;
@@ -460,16 +479,8 @@ void prazo__sx_on_event(void *arg, unsigned events)
         if (events & (PRAZO_STREAM_READABLE | PRAZO_STREAM_HANGUP))
             linger_read(sx);
     } else if (sx->state != SX_CLOSED) {
-        if (events & PRAZO_STREAM_READABLE)
-            read_some(sx);
-        else if (events & PRAZO_STREAM_HANGUP && (sx->has_hangup || sx->has_fin_behind))
-            sx->has_hangup = sx->out.is_broken = true; /* its FIN came before: this is an RST */
-        else if (events & PRAZO_STREAM_HANGUP && may_wait_for_fin(sx))
-            sx->has_fin_behind = true; /* the end of an upload that has not been read yet */
-        else if (events & PRAZO_STREAM_HANGUP && !(watched & PRAZO_STREAM_READABLE))
-            sx->has_hangup = true; /* reading is stopped: unread bytes do not hide the close */
-        else if (events & PRAZO_STREAM_HANGUP)
-            read_some(sx);
+        if (events & (PRAZO_STREAM_READABLE | PRAZO_STREAM_HANGUP))
+            hear(sx, events, watched);
         if (sx->state != SX_CLOSED && sx->state != SX_LINGER) {
             if (sx->has_hangup)
                 on_hangup(sx);

@@ -59,6 +59,7 @@ struct prazo_sx {
     bool must_drain_told; /* pending was > 0: on_drained is owed */
     bool client_closes;   /* the client said that it will not use the connection again */
     bool owes_fin;        /* tunnel: FIN once pending is written */
+    bool is_cut;          /* aborted: its end is not worth waiting for */
     bool owes_answer;     /* SX_LINGER: pending is not written yet; counts as a request */
 };
 

@@ -181,3 +181,22 @@ def test_what_a_reload_does_not_change_is_named_each_time(gateway_factory, upstr
     assert gateway.logs(msg="not reloaded")[-1]["detail"].endswith(": threads")
     gateway.reload(threads=1)
     assert len(gateway.logs(msg="not reloaded")) == 2
+
+
+def test_a_101_for_another_protocol_is_no_answer(gateway_factory, upstream):
+    gateway = gateway_factory(upstream=upstream, routes=[{"path": "/*", "upgrade": ["websocket"]}])
+    upstream.handler = lambda conn, _request: conn.send(
+        b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
+    with gateway.client() as client:
+        client.request("GET", "/", headers={"connection": "upgrade", "upgrade": "websocket"})
+        assert client.read_response().problem == "upstream-invalid-response"
+
+
+def test_an_answer_cut_by_the_deadline_does_not_wait_for_a_stalled_reader(gateway_factory, upstream):
+    gateway = gateway_factory(upstream=upstream, deadline="300ms")
+    upstream.handler = lambda conn, _request: (
+        conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + b"x" * (16 << 20)))
+    with gateway.client(rcvbuf=4096) as client:
+        client.request("GET", "/")
+        gateway.wait_metric("prazo_requests_total", 1, route="*", code="2xx")
+        gateway.wait_metric("prazo_connections", 0, timeout=4)
