@@ -194,8 +194,9 @@ void prazo_call_answer_problem(struct prazo_call *call, enum prazo_problem probl
     call->status = prazo_problem_status(problem);
     if (call->allow.base == NULL && problem == PRAZO_PROBLEM_METHOD_NOT_ALLOWED)
         call->allow = every_method;
+    prazo_call_settle(call, prazo_problem_name(problem));
     send_problem(call, &doc);
-    prazo_call_finish(call, call->cause != NULL ? call->cause : prazo_problem_name(problem));
+    prazo_call_finish(call, NULL);
 }
 
 void prazo_call_answer_options(struct prazo_call *call)
@@ -209,6 +210,7 @@ void prazo_call_answer_options(struct prazo_call *call)
     add_own(call, &out, &doc);
     call->sx = NULL;
     call->status = 200;
+    prazo_call_settle(call, NULL);
     prazo_sx_answer(sx, 200, NULL, &out, PRAZO_STR(""));
     prazo_call_finish(call, NULL);
 }

@@ -76,6 +76,19 @@ static void count(struct prazo_call *call, int64_t now_us)
     prazo_histogram_observe(&stats->seconds[result_of(call)], now_us - call->began_us);
 }
 
+void prazo_call_settle(struct prazo_call *call, const char *cause)
+{
+    int64_t now_us = now_of(call);
+
+    if (call->is_settled)
+        return;
+    call->is_settled = true;
+    if (call->cause == NULL)
+        call->cause = cause;
+    count(call, now_us);
+    prazo_call_log(call, now_us);
+}
+
 static void free_call(struct prazo_call *call)
 {
     struct prazo_worker *w = call->worker;
@@ -104,16 +117,12 @@ static bool leave_queue(struct prazo_call *call, int64_t now_us)
 void prazo_call_finish(struct prazo_call *call, const char *cause)
 {
     struct prazo_worker *w = call->worker;
-    int64_t now_us = now_of(call);
     bool has_left = true;
 
-    if (call->cause == NULL)
-        call->cause = cause;
     if (call->state == CALL_QUEUED && call->is_waiting)
-        has_left = leave_queue(call, now_us);
+        has_left = leave_queue(call, now_of(call));
     PRAZO_ASSERT(call->attempt == NULL);
-    count(call, now_us);
-    prazo_call_log(call, now_us);
+    prazo_call_settle(call, cause);
     set_state(call, CALL_DONE);
     prazo_timers_unlink(prazo_loop_timers(w->loop), &call->timer);
     prazo_list_del(&call->node);
@@ -317,6 +326,7 @@ void prazo_call_on_end(struct prazo_call *call, const struct prazo_header *trail
 
     call->attempt = NULL;
     call->sx = NULL;
+    prazo_call_settle(call, NULL);
     prazo_sx_send_end(sx, trailers, n);
     prazo_sx_flush(sx); /* trailers are borrowed: out before anything else is read */
     prazo_call_finish(call, NULL);

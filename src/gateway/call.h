@@ -93,6 +93,7 @@ struct prazo_call {
     bool was_stale; /* the one replacement of a stale connection is used up */
     bool is_tunnel;
     bool is_abandoned; /* the client left first */
+    bool is_settled;   /* counted and logged */
     bool is_pooled;
     bool is_starting; /* inside on_request(): whoever finishes leaves the freeing to it */
     bool is_waiting;  /* CALL_QUEUED and in the upstream's queue, or told and not yet arrived */
@@ -110,7 +111,10 @@ void prazo_calls_free_leaving(struct prazo_worker *worker);
 
 /* ---- between call.c, attempt.c, request.c and answer.c ---- */
 
-/* The one way out. cause: for the log, NULL for the ordinary end. */
+/* Counts and logs, once, before the end of the answer goes out: who has the answer finds it in the
+ * metrics, whichever thread serves them. cause: for the log, NULL for the ordinary end. */
+void prazo_call_settle(struct prazo_call *call, const char *cause);
+/* The one way out; settles. cause: for the log, NULL for the ordinary end. */
 void prazo_call_finish(struct prazo_call *call, const char *cause);
 /* Answers with one of our own problems and finishes. detail: static text or NULL. */
 void prazo_call_answer_problem(struct prazo_call *call, enum prazo_problem problem,
