@@ -8,7 +8,8 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config git ca-certificates
 run=(curl)
 test=(libcmocka-dev clang clang-format clang-tidy libclang-rt-14-dev g++ universal-ctags
   python3 python3-pytest python3-pytest-xdist
-  curl socat strace procps util-linux prometheus)
+  curl socat strace procps util-linux mount prometheus groff-base
+  nginx wrk nghttp2-client nodejs) # peers that nobody here wrote
 bench=(nginx haproxy h2o wrk nghttp2-client strace python3 procps)
 
 packages=()
