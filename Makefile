@@ -41,6 +41,9 @@ fmt-check:
 fuzz: build-fuzz ## fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
+sim: build-dev ## the overload scenarios on virtual time; SEED=n replays one
+	@$(if $(SEED),PRAZO_SEED=$(SEED)) build/dev/test/unit.core.admit_sim
+
 cover: build-cover ## line coverage of the C tests in build/cover/report
 	@scripts/cover.sh build/cover
 
@@ -58,4 +61,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test check lint fmt fmt-check fuzz cover bench install clean help
+.PHONY: all run test check lint fmt fmt-check fuzz sim cover bench install clean help
