@@ -81,10 +81,13 @@ static int64_t pace_us(const struct prazo_admit *m, int64_t n)
 }
 
 /* The time an attempt needs. Both must say that it is long: after a pause the estimate is out of
- * date, in a stall Little's law is. */
+ * date, in a stall Little's law is. Before the first successes there is no rate; then the estimate
+ * speaks alone, or requests with little time left would hold every permit of an upstream that
+ * works on after a cut, and the successes that make a rate would never come. */
 static int64_t need_us(const struct prazo_admit *m)
 {
-    return min64(m->times.p50_us, pace_us(m, m->limiter.in_flight + 1));
+    int64_t paced_us = pace_us(m, m->limiter.in_flight + 1);
+    return m->ok_count < PACE_MIN ? m->times.p50_us : min64(m->times.p50_us, paced_us);
 }
 
 static bool is_unfit(const struct prazo_admit *m, int64_t left_us)

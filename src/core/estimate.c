@@ -94,18 +94,25 @@ static void read_q90(struct prazo_estimate *e)
     }
 }
 
+/* If no cell brings survival to one half, the highest is only a lower bound: it may raise p50 but
+ * not lower it. Or requests with little time left, cut off in a stall, would teach that their time
+ * is enough, take every permit as it comes free and keep the upstream down. */
 static void read_p50(struct prazo_estimate *e)
 {
-    int64_t risk = e->total, survive = 65536;
+    int64_t risk = e->total, survive = 65536, highest_us = 0;
     for (int i = 0; i < PRAZO_ESTIMATE_CELLS; i++) {
         if (e->done[i] + e->cut[i] == 0)
             continue;
         survive = survive * (risk - e->done[i]) / risk;
         risk -= e->done[i] + e->cut[i];
-        e->p50_us = middle_of(i); /* "at least", if no cell brings it to one half */
-        if (survive <= 32768)
+        highest_us = middle_of(i);
+        if (survive <= 32768) {
+            e->p50_us = highest_us;
             return;
+        }
     }
+    if (highest_us > e->p50_us)
+        e->p50_us = highest_us;
 }
 
 void prazo_estimate_read(struct prazo_estimate *e, int64_t now_us)
