@@ -191,7 +191,7 @@ static void on_informational(void *arg, struct prazo_cx *cx, const struct prazo_
     (void)cx;
     a->last_us = prazo__attempt_now(a);
     if (a->call != NULL)
-        prazo_call_on_informational(a->call, head);
+        (void)prazo_call_send_informational(a->call, head); /* a lost hint is no loss */
 }
 
 /* An answer for nobody. After our FIN there is no use in reading it; else the connection is good

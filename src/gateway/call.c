@@ -272,11 +272,6 @@ void prazo_call_on_connected(struct prazo_call *call)
     }
 }
 
-void prazo_call_on_informational(struct prazo_call *call, const struct prazo_head *head)
-{
-    (void)prazo_call_send_informational(call, head);
-}
-
 static bool is_event_stream(const struct prazo_head *head)
 {
     const struct prazo_header *h = prazo_head_get(head, PRAZO_HDR_CONTENT_TYPE);

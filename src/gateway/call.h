@@ -146,7 +146,6 @@ struct prazo_str prazo_request_id_make(struct prazo_worker *worker, char to[32])
 /* attempt.c: events of the call's one attempt come here. */
 void prazo_call_on_connecting(struct prazo_call *call);
 void prazo_call_on_connected(struct prazo_call *call);
-void prazo_call_on_informational(struct prazo_call *call, const struct prazo_head *head);
 /* One read of the attempt's connection is over: what it gave goes to the client. */
 void prazo_call_on_read_done(struct prazo_call *call);
 /* All of the request so far is with the kernel. */

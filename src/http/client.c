@@ -420,11 +420,6 @@ void prazo_cx_resume(struct prazo_cx *cx)
         prazo__cx_put_back(cx);
 }
 
-void prazo_cx_switch(struct prazo_cx *cx)
-{
-    cx->is_tunnel = true;
-}
-
 void prazo_cx_hang_up(struct prazo_cx *cx)
 {
     if (cx->state != CX_READY || cx->is_hung_up)

@@ -66,7 +66,6 @@ int prazo_client_pool_new(struct prazo_client *client,
 void prazo_client_pool_close(struct prazo_client_pool *pool);
 void prazo_client_pool_set_limits(struct prazo_client_pool *pool, size_t idle_max,
                                   int64_t idle_timeout_us);
-size_t prazo_client_pool_idle(const struct prazo_client_pool *pool);
 /* Closes the connection that has been idle longest. False if there is none. */
 bool prazo_client_pool_close_one(struct prazo_client_pool *pool);
 
@@ -101,8 +100,9 @@ const char *prazo_cx_fault(const struct prazo_cx *cx);
 bool prazo_cx_is_reused(const struct prazo_cx *cx);
 void prazo_cx_pause(struct prazo_cx *cx);
 void prazo_cx_resume(struct prazo_cx *cx);
-/* After a 101: both directions are plain bytes; on_end is the server's FIN, send_end sends ours. */
-void prazo_cx_switch(struct prazo_cx *cx);
+/* From a 101 on (told by on_head) both directions are plain bytes: on_end is the server's FIN,
+ * prazo_cx_send_end() sends ours. */
+
 /* Sends FIN and goes on reading: the server is told that nobody waits any more. */
 void prazo_cx_hang_up(struct prazo_cx *cx);
 /* The exchange is over: back to the pool if the connection can carry another, else closed. cx is

@@ -168,11 +168,6 @@ void prazo_client_pool_set_limits(struct prazo_client_pool *pool, size_t idle_ma
     pool->options.idle_timeout_us = idle_timeout_us;
 }
 
-size_t prazo_client_pool_idle(const struct prazo_client_pool *pool)
-{
-    return pool->idle_count;
-}
-
 bool prazo_client_pool_close_one(struct prazo_client_pool *pool)
 {
     if (pool->idle_count == 0)

@@ -70,10 +70,9 @@ struct prazo_sx_ops {
     void (*on_bad_request)(void *server_arg, struct prazo_sx *sx, int problem);
 };
 
-/* The peer's address, and whether the listener trusts it. */
-const struct prazo_addr *prazo_sx_peer(const struct prazo_sx *sx);
-/* Its bare IP as text ("127.0.0.1", "::1"); empty for a Unix socket. */
+/* The peer's bare IP as text ("127.0.0.1", "::1"); empty for a Unix socket. */
 struct prazo_str prazo_sx_peer_ip(const struct prazo_sx *sx);
+/* Does the listener trust the peer? Asked anew for each request. */
 bool prazo_sx_is_trusted(const struct prazo_sx *sx);
 /* The listener that the connection came in on (prazo_server_options.listener_arg). */
 void *prazo_sx_listener_arg(const struct prazo_sx *sx);
@@ -83,7 +82,6 @@ int64_t prazo_sx_began_us(const struct prazo_sx *sx);
 const char *prazo_sx_refusal(const struct prazo_sx *sx);
 /* How long the last bytes lay unread in the kernel, µs. Costs a system call. */
 int64_t prazo_sx_waited_us(const struct prazo_sx *sx);
-struct prazo_loop *prazo_sx_loop(const struct prazo_sx *sx);
 
 /* 1xx answer; dropped for HTTP/1.0 clients. PRAZO_E_NOMEM: not sent, which a 101 has to mind. */
 int prazo_sx_send_informational(struct prazo_sx *sx, int status, struct prazo_head_out *headers);

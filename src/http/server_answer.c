@@ -8,11 +8,6 @@
 
 /* ---- what the owner may ask ---- */
 
-const struct prazo_addr *prazo_sx_peer(const struct prazo_sx *sx)
-{
-    return &sx->peer;
-}
-
 const char *prazo_sx_refusal(const struct prazo_sx *sx)
 {
     return sx->refusal;
@@ -41,11 +36,6 @@ int64_t prazo_sx_began_us(const struct prazo_sx *sx)
 int64_t prazo_sx_waited_us(const struct prazo_sx *sx)
 {
     return prazo_stream_idle_us(sx->stream);
-}
-
-struct prazo_loop *prazo_sx_loop(const struct prazo_sx *sx)
-{
-    return sx->server->loop;
 }
 
 size_t prazo_sx_pending(const struct prazo_sx *sx)

@@ -254,7 +254,6 @@ static void on_head(void *arg, struct prazo_cx *cx, const struct prazo_head *hea
     (void)arg;
     run.status = head->status;
     if (head->status == 101) {
-        prazo_cx_switch(cx);
         prazo_cx_send_body(cx, "ping", 4);
         prazo_cx_send_end(cx, NULL, 0);
     } else if (run.scenario->is_slow) {
